@@ -23,7 +23,7 @@ use loom::{
 };
 
 /// Runs `body` in every interleaving of its threads with at most `bound` preemptions.
-fn preemptions(bound: usize, body: impl Fn() + Sync + Send + 'static) {
+fn check_with_preemptions(bound: usize, body: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(bound);
     builder.check(body);
@@ -81,9 +81,9 @@ fn concurrent_readers_of_one_side_share_one_copy() {
         let device = Remote::new();
         let memory = Arc::new(on_device(&device));
         let shared = Arc::clone(&memory);
-        let other = thread::spawn(move || assert_eq!(shared.host().unwrap(), [7, 7]));
+        let handle = thread::spawn(move || assert_eq!(shared.host().unwrap(), [7, 7]));
         assert_eq!(memory.host().unwrap(), [7, 7]);
-        other.join().unwrap();
+        handle.join().unwrap();
         assert_eq!((memory.head(), device.copies.load(Relaxed)), (Head::Synced, 1));
     });
 }
@@ -113,9 +113,9 @@ fn unwritten_memory_reads_as_zero_on_both_sides() {
         let device = Remote::new();
         let memory = Arc::new(SyncedMemory::new(&device, 2));
         let shared = Arc::clone(&memory);
-        let other = thread::spawn(move || assert_eq!(shared.device().unwrap()[..], [0, 0]));
+        let handle = thread::spawn(move || assert_eq!(shared.device().unwrap()[..], [0, 0]));
         assert_eq!(memory.host().unwrap(), [0, 0]);
-        other.join().unwrap();
+        handle.join().unwrap();
         assert!(device.copies.load(Relaxed) <= 1);
     });
 }
@@ -128,9 +128,9 @@ fn a_prefetch_and_a_reader_share_one_copy() {
         memory.host_mut().unwrap().fill(7);
         let memory = Arc::new(memory);
         let (shared, queue) = (Arc::clone(&memory), device.fork_queue().unwrap());
-        let other = thread::spawn(move || shared.prefetch(&queue).unwrap());
+        let handle = thread::spawn(move || shared.prefetch(&queue).unwrap());
         assert_eq!(memory.device().unwrap()[..], [7, 7]);
-        other.join().unwrap();
+        handle.join().unwrap();
         assert_eq!((memory.head(), device.copies.load(Relaxed)), (Head::Synced, 1));
     });
 }
@@ -141,15 +141,15 @@ fn a_failed_copy_fails_one_reader_only() {
         let device = Remote { fails_first: true, ..Remote::new() };
         let memory = Arc::new(on_device(&device));
         let shared = Arc::clone(&memory);
-        let other = thread::spawn(move || shared.host().map(<[u8]>::to_vec).ok());
+        let handle = thread::spawn(move || shared.host().map(<[u8]>::to_vec).ok());
         let result = memory.host().map(<[u8]>::to_vec).ok();
-        let read = [result, other.join().unwrap()];
+        let results = [result, handle.join().unwrap()];
         assert_eq!(
-            read.iter().flatten().count(),
+            results.iter().flatten().count(),
             1,
             "exactly one reader must get the injected failure"
         );
-        assert!(read.iter().flatten().all(|bytes| bytes[..] == [7, 7]));
+        assert!(results.iter().flatten().all(|bytes| bytes[..] == [7, 7]));
         assert_eq!(memory.host().unwrap(), [7, 7]);
         assert_eq!(device.copies.load(Relaxed), 2);
     });

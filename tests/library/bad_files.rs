@@ -85,12 +85,12 @@ fn read_error<M: CaffeMessage + Debug>(bytes: &[u8]) -> String {
 /// fail.
 fn check_truncated<M: CaffeMessage + Debug>(message: &M) {
     let bytes = message.encode_to_vec();
-    let mut readable = 0;
+    let mut readable_count = 0;
     for end in 0..bytes.len() {
         match parse_binary::<M>(&bytes[..end], "some.file") {
             Ok(part) => {
                 assert_eq!(part.encode_to_vec(), bytes[..end]);
-                readable += 1;
+                readable_count += 1;
             }
             Err(_) => {
                 let error = read_error::<M>(&bytes[..end]);
@@ -99,7 +99,7 @@ fn check_truncated<M: CaffeMessage + Debug>(message: &M) {
             }
         }
     }
-    assert!((1..=8).contains(&readable), "{readable} of {}", bytes.len());
+    assert!((1..=8).contains(&readable_count), "{readable_count} of {}", bytes.len());
 }
 
 #[test]
@@ -117,11 +117,12 @@ fn files_with_a_changed_byte_are_rejected_or_read_in_bounded_memory() {
         let bytes = message.encode_to_vec();
         for i in 0..bytes.len() {
             for value in 0..=255 {
-                let mut changed = bytes.clone();
-                changed[i] = value;
-                if let Ok((read, unknown)) = UnknownFields::parse::<M>(&changed, "") {
-                    let written = unknown.encode(&read).unwrap();
-                    assert!(written.len() <= 3 * bytes.len(), "{i} {value}");
+                let mut changed_bytes = bytes.clone();
+                changed_bytes[i] = value;
+                if let Ok((decoded, unknown_fields)) = UnknownFields::parse::<M>(&changed_bytes, "")
+                {
+                    let written_bytes = unknown_fields.encode(&decoded).unwrap();
+                    assert!(written_bytes.len() <= 3 * bytes.len(), "{i} {value}");
                 }
             }
         }
@@ -325,16 +326,16 @@ mod weights {
         let bytes = std::fs::read(crate::support::lenet_weights()).unwrap();
         let bytes_near = |byte: usize| byte.saturating_sub(40)..(byte + 40).min(bytes.len());
         let steps = (0..bytes.len()).step_by(bytes.len() / 97);
-        let mut readable = 0;
+        let mut readable_count = 0;
         for end in steps.chain(bytes_near(0)).chain(bytes_near(bytes.len())) {
             match parse_binary::<NetParameter>(&bytes[..end], "some.file") {
                 Ok(part) => {
                     assert_eq!(part.encode_to_vec(), bytes[..end]);
-                    readable += 1;
+                    readable_count += 1;
                 }
                 Err(_) => drop(read_error::<NetParameter>(&bytes[..end])),
             }
         }
-        assert!(readable < 9, "{readable}");
+        assert!(readable_count < 9, "{readable_count}");
     }
 }

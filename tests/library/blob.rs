@@ -74,11 +74,11 @@ fn reshaping_a_blob_keeps_storage_that_is_large_enough() {
     let mut blob = blob(&[2, 3], 0..6);
     let address =
         |blob: &Blob<f32, CpuDevice>| blob.data().unwrap().host().unwrap().as_ptr() as usize;
-    let before = address(&blob);
+    let old_address = address(&blob);
     blob.reshape(&[2, 2]).unwrap();
-    assert_eq!((data(&blob), address(&blob)), (vec![0.0, 1.0, 2.0, 3.0], before));
+    assert_eq!((data(&blob), address(&blob)), (vec![0.0, 1.0, 2.0, 3.0], old_address));
     blob.reshape(&[6]).unwrap();
-    assert_eq!((data(&blob), address(&blob)), ((0..6).map(f64::from).collect(), before));
+    assert_eq!((data(&blob), address(&blob)), ((0..6).map(f64::from).collect(), old_address));
     blob.reshape(&[7]).unwrap();
     assert_eq!(data(&blob), [0.0; 7]);
     assert!(blob.reshape(&[usize::MAX, 3]).is_err());
@@ -137,10 +137,10 @@ fn swapped_data_is_visible_through_aliases() {
     assert_eq!((data(&alias), data(&b)), (vec![5.0, 6.0], vec![0.0, 1.0]));
     a.swap_data(&alias).unwrap();
     assert!(matches!(a.swap_data(&blob(&[3], 0..3)), Err(Error::Length { .. })));
-    let mut shrunk = blob(&[4], 0..4);
-    shrunk.reshape(&[2]).unwrap();
+    let mut shrunk_blob = blob(&[4], 0..4);
+    shrunk_blob.reshape(&[2]).unwrap();
     assert!(
-        a.swap_data(&shrunk).is_err(),
+        a.swap_data(&shrunk_blob).is_err(),
         "blobs with storage of different sizes must not swap their data"
     );
 }
@@ -219,7 +219,7 @@ fn blob_shape_comparisons_agree_with_caffe() {
     else {
         return;
     };
-    let mut checked = 0;
+    let mut checked_count = 0;
     for row in table(&folder.join("shape_equals.tsv")) {
         let extents = |text: &str| match text {
             "-" => Vec::new(),
@@ -235,7 +235,7 @@ fn blob_shape_comparisons_agree_with_caffe() {
         let blob = Blob::<f32, _>::new(&cpu(), &extents(&row[0])).unwrap();
         let expected = matches!(row[3].as_str(), "1" | "true" | "yes");
         assert_eq!(blob.shape_equals(&message), expected, "{row:?}");
-        checked += 1;
+        checked_count += 1;
     }
-    assert!(checked > 10, "only {checked} comparisons in the table");
+    assert!(checked_count > 10, "only {checked_count} comparisons in the table");
 }

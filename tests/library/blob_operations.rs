@@ -91,17 +91,17 @@ fn check_broadcast(device: &impl Device, a: &[usize], b: &[usize]) {
         .iter()
         .map(|index| {
             let trailing_index = &index[a.len() - b.len()..];
-            let repeated: Vec<usize> = trailing_index
+            let b_index: Vec<usize> = trailing_index
                 .iter()
                 .zip(b)
                 .map(|(&i, &extent)| if extent == 1 { 0 } else { i })
                 .collect();
-            at(&x, index) + at(&y, &repeated)
+            at(&x, index) + at(&y, &b_index)
         })
         .collect();
     assert_eq!(values(&sum), expected, "{a:?} {b:?}");
-    let into_itself = x.combine_into(Binary::Add, &y, &x);
-    into_itself.unwrap();
+    let result = x.combine_into(Binary::Add, &y, &x);
+    result.unwrap();
     assert_eq!(values(&x), expected, "{a:?} {b:?} in place");
 }
 
@@ -162,18 +162,20 @@ fn reductions_equal_loops_along_every_axis() {
                 indices(&other_extents).iter().map(|index| f(elements_along_axis(index))).collect();
             assert_eq!(found.to_vec().unwrap(), expected);
         };
-        let signed = axis as isize;
-        check(x.sum(signed).unwrap(), &|v| v.iter().sum());
-        check(x.mean(signed - 3).unwrap(), &|v| v.iter().sum::<f64>() / v.len() as f64);
-        check(x.max(signed).unwrap(), &|v| v.into_iter().fold(f64::MIN, f64::max));
-        check(x.min(signed).unwrap(), &|v| v.into_iter().fold(f64::MAX, f64::min));
-        let places = x.arg_max(signed).unwrap();
-        for (place, index) in places.to_vec().unwrap().into_iter().zip(indices(&other_extents)) {
+        let signed_axis = axis as isize;
+        check(x.sum(signed_axis).unwrap(), &|v| v.iter().sum());
+        check(x.mean(signed_axis - 3).unwrap(), &|v| v.iter().sum::<f64>() / v.len() as f64);
+        check(x.max(signed_axis).unwrap(), &|v| v.into_iter().fold(f64::MIN, f64::max));
+        check(x.min(signed_axis).unwrap(), &|v| v.into_iter().fold(f64::MAX, f64::min));
+        let max_indices = x.arg_max(signed_axis).unwrap();
+        for (max_index, index) in
+            max_indices.to_vec().unwrap().into_iter().zip(indices(&other_extents))
+        {
             let values = elements_along_axis(&index);
             let max = values.iter().copied().fold(f64::MIN, f64::max);
-            assert_eq!(values[place as usize], max);
+            assert_eq!(values[max_index as usize], max);
         }
-        let sums = x.softmax(signed).unwrap().sum(signed).unwrap();
+        let sums = x.softmax(signed_axis).unwrap().sum(signed_axis).unwrap();
         assert!(sums.to_vec().unwrap().iter().all(|sum| (sum - 1.0).abs() < 1e-12));
     }
     assert_eq!(x.sum_all().unwrap(), values(&x).iter().sum::<f64>());
@@ -207,10 +209,10 @@ fn convolution_and_pooling_equal_loops_over_windows() {
     assert_eq!(max.shape().to_vec(), [2, 4, 3, 2]);
     for index in indices(&[2, 4, 3, 2]) {
         let [n, c, i, j] = index[..] else { unreachable!() };
-        let inside = |&(row, column): &(usize, usize)| row < 6 && column < 5;
+        let is_inside = |&(row, column): &(usize, usize)| row < 6 && column < 5;
         let taps = indices(&[3, 3]).into_iter().map(|tap| (2 * i + tap[0], 2 * j + tap[1]));
         let taps: Vec<f64> =
-            taps.filter(inside).map(|(row, column)| at(&x, &[n, c, row, column])).collect();
+            taps.filter(is_inside).map(|(row, column)| at(&x, &[n, c, row, column])).collect();
         assert_eq!(at(&max, &index), taps.iter().copied().fold(f64::MIN, f64::max));
         let expected = (taps.iter().sum::<f64>() / taps.len() as f64) as f32;
         assert_eq!(at(&mean, &index), f64::from(expected));
@@ -226,8 +228,8 @@ fn blobs_are_created_from_values_and_return_them() {
     assert_eq!(Blob::<f16, _>::ones(&device, &[2]).unwrap().to_vec().unwrap(), [f16::ONE; 2]);
     assert_eq!(Blob::<f32, _>::zeros(&device, &[2]).unwrap().to_vec().unwrap(), [0.0; 2]);
     assert_eq!(Blob::<f64, _>::full(&device, &[], 2.5).unwrap().item().unwrap(), 2.5);
-    let flat = x.reshaped(&[4]).unwrap();
-    flat.fill(7.0).unwrap();
+    let flat_blob = x.reshaped(&[4]).unwrap();
+    flat_blob.fill(7.0).unwrap();
     assert_eq!(x.to_vec().unwrap(), [7.0; 4], "a reshaped blob shares its data");
 }
 
@@ -239,9 +241,9 @@ fn debug_output_of_a_blob_causes_no_transfer() {
     assert_eq!(format!("{x:?}"), expected);
     let y = x.relu().unwrap();
     let ledger = Ledger::new();
-    let open = ledger.open();
+    let guard = ledger.open();
     assert_eq!(format!("{y:?}"), "Blob([2, 5] on simulated: values on the device)");
-    drop(open);
+    drop(guard);
     assert!(ledger.entries().is_empty(), "{ledger}");
     assert_eq!(
         format!("{:?}", Blob::<u32, _>::new(&device, &[3]).unwrap()),
@@ -263,10 +265,10 @@ fn errors_of_mismatched_shapes_name_operation_and_shapes() {
     let device = CpuDevice::new();
     let of = |shape: &[usize]| integers::<f32, _>(&device, shape);
     let (a, b) = (of(&[2, 3]), of(&[4, 5]));
-    let (vector, images, empty) = (of(&[3]), of(&[2, 4, 6, 6]), of(&[2, 0]));
+    let (vector, images, empty_blob) = (of(&[3]), of(&[2, 4, 6, 6]), of(&[2, 0]));
     let filters = of(&[8, 4, 3, 3]);
     let options = Conv2d::default();
-    let pool = PoolWindow::new([2, 2]);
+    let window = PoolWindow::new([2, 2]);
 
     assert_error(matmul(&a, &b), &["matmul", "A of shape [2, 3]", "B of shape [4, 5]"]);
     assert_error(matmul(&a, &a), &["matmul", "A of shape [2, 3]", "B of shape [2, 3]"]);
@@ -303,7 +305,7 @@ fn errors_of_mismatched_shapes_name_operation_and_shapes() {
 
     assert_error(a.sum(2), &["sum", "x of shape [2, 3]", "axis 2"]);
     assert_error(a.mean(-3), &["mean", "x of shape [2, 3]", "axis -3"]);
-    assert_error(empty.max(1), &["max"]);
+    assert_error(empty_blob.max(1), &["max"]);
     assert_error(
         a.reduce_into(Reduce::Sum, 0, &b),
         &["sum", "x of shape [2, 3]", "y of shape [3]", "found [4, 5]"],
@@ -340,7 +342,7 @@ fn errors_of_mismatched_shapes_name_operation_and_shapes() {
         images.conv2d_into(&filters, None, options, &a),
         &["conv2d", "y of shape [2, 8, 4, 4]", "found [2, 3]"],
     );
-    assert_error(a.max_pool2d(pool), &["max_pool2d", "x of shape [2, 3]", "four axes"]);
+    assert_error(a.max_pool2d(window), &["max_pool2d", "x of shape [2, 3]", "four axes"]);
     assert_error(
         images.average_pool2d(PoolWindow {
             rounding: PoolRounding::Floor,
@@ -371,13 +373,13 @@ fn blob_operations_transfer_no_intermediate_result() {
     let target = integers::<f32, _>(&device, &[8, 1]);
     let weights = Blob::<f32, _>::zeros(&device, &[3, 1]).unwrap();
     let ledger = Ledger::new();
-    let open = ledger.open();
+    let guard = ledger.open();
     for _ in 0..3 {
         let error = matmul(&x, &weights).unwrap().sigmoid().unwrap().sub(&target).unwrap();
         weights.add_scaled(-0.1, &matmul(x.t(), &error).unwrap()).unwrap();
     }
     weights.to_vec().unwrap();
-    drop(open);
+    drop(guard);
     assert_eq!(ledger.total(EventKind::Upload).count, 2, "{ledger}");
     assert_eq!(ledger.total(EventKind::Download).count, 1, "{ledger}");
     assert_eq!(ledger.total(EventKind::Fallback).count, 0, "{ledger}");

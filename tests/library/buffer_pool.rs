@@ -89,20 +89,20 @@ fn memory_that_another_queue_uses_is_reused_only_after_that_queue() {
     for is_recorded in [true, false] {
         let device = Pooled::new(1 << 20);
         let fork = device.fork_queue().unwrap();
-        let mut shared = device.alloc(300).unwrap();
+        let mut shared_buffer = device.alloc(300).unwrap();
         match is_recorded {
-            true => fork.upload(&[7; 300], &mut shared, 0).unwrap(),
-            false => fork.inner.upload(&[7; 300], &mut shared, 0).unwrap(),
+            true => fork.upload(&[7; 300], &mut shared_buffer, 0).unwrap(),
+            false => fork.inner.upload(&[7; 300], &mut shared_buffer, 0).unwrap(),
         }
-        drop(shared);
-        let mut next = device.alloc(300).unwrap();
-        device.upload(&[1; 100], &mut next, 0).unwrap();
-        let before = device.read(&next);
+        drop(shared_buffer);
+        let mut next_buffer = device.alloc(300).unwrap();
+        device.upload(&[1; 100], &mut next_buffer, 0).unwrap();
+        let bytes = device.read(&next_buffer);
         fork.synchronize().unwrap();
         let expected = [[1; 100], [0; 100], [0; 100]].concat();
-        assert_eq!(before, expected);
+        assert_eq!(bytes, expected);
         // Without `used_by`, the late upload of the fork overwrites the new buffer.
-        assert_eq!(device.read(&next) == expected, is_recorded);
+        assert_eq!(device.read(&next_buffer) == expected, is_recorded);
     }
 }
 
@@ -127,11 +127,11 @@ fn a_workspace_is_not_zeroed() {
     let workspace = device.pool.alloc_workspace(256).unwrap();
     assert_eq!((device.inner.pending(), device.pool.statistics().hits), (0, 1));
     drop(workspace);
-    let zeroed = BufferPool::with_zero(&device.inner, 1 << 20, |device, buffer, bytes| {
+    let poisoning_pool = BufferPool::with_zero(&device.inner, 1 << 20, |device, buffer, bytes| {
         device.upload(&POISON.repeat(bytes / 2), buffer, 0)
     });
-    drop(zeroed.alloc(4).unwrap());
-    let (buffer, mut bytes) = (zeroed.alloc(4).unwrap(), [0; 4]);
+    drop(poisoning_pool.alloc(4).unwrap());
+    let (buffer, mut bytes) = (poisoning_pool.alloc(4).unwrap(), [0; 4]);
     device.inner.download(&buffer, 0, &mut bytes).unwrap();
     assert_eq!(bytes[..], POISON.repeat(2));
 }
@@ -143,13 +143,13 @@ fn the_limit_bounds_used_and_cached_memory() {
     drop([1000, 1000, 2000].map(|bytes| device.alloc(bytes).unwrap()));
     assert_eq!((device.pool.statistics().cached, bytes_on_device()), (4096, 4096));
     // The pool frees the largest cached buffer, and keeps the other two.
-    let large = device.alloc(1500).unwrap();
+    let large_buffer = device.alloc(1500).unwrap();
     assert_eq!((device.pool.statistics().cached, bytes_on_device()), (2048, 3584));
-    let huge = device.alloc(3000).unwrap_err();
-    assert!(matches!(huge, Error::OutOfMemory { bytes: 3000, .. }), "{huge}");
+    let error = device.alloc(3000).unwrap_err();
+    assert!(matches!(error, Error::OutOfMemory { bytes: 3000, .. }), "{error}");
     assert_eq!(device.pool.statistics().in_use, 1536);
     assert!(matches!(device.alloc(usize::MAX), Err(Error::OutOfMemory { bytes: usize::MAX, .. })));
-    drop(large);
+    drop(large_buffer);
     device.pool.trim();
     assert_eq!(device.pool.statistics().cached, 0);
     assert_eq!((device.pool.statistics().in_use, bytes_on_device()), (0, 0));
@@ -158,10 +158,10 @@ fn the_limit_bounds_used_and_cached_memory() {
 #[test]
 fn cached_memory_is_freed_if_the_device_is_out_of_memory() {
     let device = Pooled::new(1 << 20);
-    let mut used: Vec<PooledBuffer<SimulatedDevice>> = Vec::new();
+    let mut used_buffers: Vec<PooledBuffer<SimulatedDevice>> = Vec::new();
     drop(device.alloc(1 << 12).unwrap());
     device.inner.inject_fault(Fault::Alloc, 1);
-    used.push(device.alloc(1 << 13).unwrap());
+    used_buffers.push(device.alloc(1 << 13).unwrap());
     assert_eq!(device.pool.statistics().cached, 0);
     device.inner.inject_fault(Fault::Alloc, 1);
     device.inner.inject_fault(Fault::Alloc, 2);
@@ -173,5 +173,5 @@ fn cached_memory_is_freed_if_the_device_is_out_of_memory() {
     device.inner.inject_fault(Fault::Copy, 1);
     assert!(device.alloc(1 << 12).is_err());
     assert_eq!(device.read(&device.alloc(1 << 12).unwrap()), vec![0; 1 << 12]);
-    let _: &Buffer = &used[0];
+    let _: &Buffer = &used_buffers[0];
 }

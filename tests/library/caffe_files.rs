@@ -72,12 +72,12 @@ const ACCEPTED_ONLY_BY_CAFFE: [(&str, &str); 2] = [
 /// that Caffe reads.
 struct Row {
     name: String,
-    vector: bool,
+    is_vector: bool,
     /// Shape of the destination blob, if reading must not change the shape of the destination.
-    into: Option<Vec<usize>>,
+    fixed_shape: Option<Vec<usize>>,
     /// Shape of the destination blob before reading, if reading may change the shape of the
     /// destination.
-    after: Option<Vec<usize>>,
+    initial_shape: Option<Vec<usize>>,
     verdict: String,
     shape: String,
 }
@@ -88,9 +88,9 @@ fn rows(folder: &Path) -> Vec<Row> {
         let option = |name| columns[1].split(' ').find_map(|option| option.strip_prefix(name));
         Row {
             name: columns[0].clone(),
-            vector: columns[1].starts_with("BlobProtoVector"),
-            into: option("into=").map(shape),
-            after: option("after=").map(shape),
+            is_vector: columns[1].starts_with("BlobProtoVector"),
+            fixed_shape: option("into=").map(shape),
+            initial_shape: option("after=").map(shape),
             verdict: columns[2].clone(),
             shape: columns[3].clone(),
         }
@@ -106,20 +106,20 @@ fn read_blobs<T: Element>(
 ) -> Option<Vec<(Blob<T, CpuDevice>, bool)>> {
     let cpu = CpuDevice::with_threads(1).unwrap();
     let read = |proto: &BlobProto| {
-        let shape = row.into.as_ref().or(row.after.as_ref());
+        let shape = row.fixed_shape.as_ref().or(row.initial_shape.as_ref());
         let mut blob = Blob::new(&cpu, shape.unwrap_or(&vec![0])).unwrap();
-        if row.after.is_some() {
+        if row.initial_shape.is_some() {
             blob.data_mut().unwrap().host_mut().unwrap().fill(T::from_f64(1.0));
             blob.diff_mut().unwrap().host_mut().unwrap().fill(T::from_f64(1.0));
         }
-        blob.from_proto(proto, row.into.is_none()).ok()?;
+        blob.from_proto(proto, row.fixed_shape.is_none()).ok()?;
         Some((blob, !proto.diff.is_empty() || !proto.double_diff.is_empty()))
     };
     protos.iter().map(read).collect()
 }
 
 fn protos(row: &Row, bytes: &[u8]) -> cortado::Result<Vec<BlobProto>> {
-    match row.vector {
+    match row.is_vector {
         true => Ok(proto::parse_binary::<BlobProtoVector>(bytes, &row.name)?.blobs),
         false => Ok(vec![proto::parse_binary(bytes, &row.name)?]),
     }
@@ -142,7 +142,7 @@ fn blobs_are_read_or_refused_as_by_caffe() {
     else {
         return;
     };
-    let (mut stricter, mut refused) = (Vec::new(), 0);
+    let (mut refused_names, mut refused_count) = (Vec::new(), 0);
     for row in rows(&folder) {
         let bytes = fs::read(folder.join(format!("cases/{}.bin", row.name))).unwrap();
         let read = protos(&row, &bytes);
@@ -150,17 +150,17 @@ fn blobs_are_read_or_refused_as_by_caffe() {
             let error = read.expect_err(&row.name).to_string();
             let prefix = format!("{}: not a caffe.BlobProto", row.name);
             assert!(error.starts_with(&prefix) && error.contains(": byte "), "{error}");
-            refused += 1;
+            refused_count += 1;
             continue;
         }
         match (read.ok().and_then(|protos| read_blobs::<f32>(&row, &protos)), &*row.verdict) {
-            (None, "ok") => stricter.push(row.name),
+            (None, "ok") => refused_names.push(row.name),
             (Some(blobs), "ok") => assert_eq!(describe(&blobs), row.shape, "{}", row.name),
             (blobs, verdict) => assert!(blobs.is_none(), "{}: {verdict}", row.name),
         }
     }
-    assert_eq!(stricter, ACCEPTED_ONLY_BY_CAFFE.map(|(name, _)| name));
-    assert!(refused > 15, "{refused}");
+    assert_eq!(refused_names, ACCEPTED_ONLY_BY_CAFFE.map(|(name, _)| name));
+    assert!(refused_count > 15, "{refused_count}");
 }
 
 /// Reads the blobs of a file and encodes the blob at `index`. Returns `None` if cortado refuses a
@@ -177,7 +177,7 @@ fn blobs_are_written_as_by_caffe() {
         return;
     };
     let rows = rows(&folder);
-    let mut compared = 0;
+    let mut compared_count = 0;
     for output in table(&folder.join("outputs.tsv")) {
         // The name of a file that Caffe wrote has the form `<case>[.index].{f32,f64}{,diff}.bin`.
         let parts: Vec<&str> = output[0].split('.').collect();
@@ -195,7 +195,7 @@ fn blobs_are_written_as_by_caffe() {
         let hash: String =
             Sha256::digest(&written).iter().map(|byte| format!("{byte:02x}")).collect();
         assert_eq!((written.len().to_string(), hash), (output[1].clone(), output[2].clone()));
-        compared += 1;
+        compared_count += 1;
     }
-    assert!(compared > 150, "{compared}");
+    assert!(compared_count > 150, "{compared_count}");
 }

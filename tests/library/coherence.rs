@@ -167,8 +167,8 @@ impl Model {
                 self.set_host(index, [Some(value); LEN])
             }
             RefuseHost(index) => {
-                // A failed write on the host may have changed the host side. If the device side is
-                // valid, it still holds the previous value.
+                // A failed write may have changed the host side, so the host side becomes stale if
+                // the device side is valid.
                 let sides = &mut self.memories[index];
                 sides.host = sides.host.filter(|_| !sides.device_valid);
                 return Err(());
@@ -269,8 +269,8 @@ impl Model {
         }
         let upload = self.upload(index)?;
         self.run_queue();
-        let lost = upload.is_some_and(|job| self.run(job));
-        if lost || self.failed {
+        let is_lost = upload.is_some_and(|job| self.run(job));
+        if is_lost || self.failed {
             return Err(());
         }
         self.memories[index].device_valid = true;
@@ -284,8 +284,8 @@ impl Model {
         overwrites: bool,
         work: Work,
     ) -> ModelResult {
-        let whole = range == (0..LEN);
-        let to = if overwrites && whole { self.allocate(index)? } else { self.device(index)? };
+        let covers_all = range == (0..LEN);
+        let to = if overwrites && covers_all { self.allocate(index)? } else { self.device(index)? };
         let sides = &mut self.memories[index];
         (sides.host, sides.device_valid) = (None, true);
         self.queue.push_back(Job { to, range, work });

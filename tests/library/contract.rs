@@ -25,12 +25,18 @@ fn checks_on_the_page() -> std::collections::BTreeSet<&'static str> {
 #[cfg(feature = "conformance")]
 #[test]
 fn the_contract_page_lists_every_check_of_the_kit() {
-    let listed = checks_on_the_page();
+    let listed_checks = checks_on_the_page();
     let checks = cortado::conformance::NAMES.iter().copied().collect();
-    let unknown: Vec<_> = listed.difference(&checks).collect();
-    assert!(unknown.is_empty(), "docs/contract.md names checks that do not exist: {unknown:?}");
-    let missing: Vec<_> = checks.difference(&listed).collect();
-    assert!(missing.is_empty(), "docs/contract.md: add rows for the checks {missing:?}");
+    let unknown_checks: Vec<_> = listed_checks.difference(&checks).collect();
+    assert!(
+        unknown_checks.is_empty(),
+        "docs/contract.md names checks that do not exist: {unknown_checks:?}"
+    );
+    let missing_checks: Vec<_> = checks.difference(&listed_checks).collect();
+    assert!(
+        missing_checks.is_empty(),
+        "docs/contract.md: add rows for the checks {missing_checks:?}"
+    );
 }
 
 #[test]
@@ -62,7 +68,7 @@ fn the_documentation_of_every_kernel_states_the_lengths_of_its_operands() {
 const NAN: f64 = f64::NAN;
 const INF: f64 = f64::INFINITY;
 
-fn typed<T: Element>(values: &[f64]) -> Vec<T> {
+fn to_elements<T: Element>(values: &[f64]) -> Vec<T> {
     values.iter().map(|&value| T::from_f64(value)).collect()
 }
 
@@ -70,9 +76,9 @@ fn typed<T: Element>(values: &[f64]) -> Vec<T> {
 #[track_caller]
 fn expect<T: Element>(got: &[T], want: &[f64]) {
     let got: Vec<f64> = got.iter().map(|x| x.to_f64()).collect();
-    let equal = |(got, want): (&f64, &f64)| got == want || got.is_nan() && want.is_nan();
-    let is_right = got.len() == want.len() && got.iter().zip(want).all(equal);
-    assert!(is_right, "{}: {got:?}, expected {want:?}", T::DTYPE.name());
+    let is_equal = |(got, want): (&f64, &f64)| got == want || got.is_nan() && want.is_nan();
+    let all_equal = got.len() == want.len() && got.iter().zip(want).all(is_equal);
+    assert!(all_equal, "{}: {got:?}, expected {want:?}", T::DTYPE.name());
 }
 
 fn workers() -> &'static Workers {
@@ -81,37 +87,40 @@ fn workers() -> &'static Workers {
 
 fn linear_algebra<T: Element>() {
     let (w, acc) = (workers(), T::acc);
-    let special = typed::<T>(&[NAN, INF, -INF, 2.0]);
-    let mut x = special.clone();
+    let special_values = to_elements::<T>(&[NAN, INF, -INF, 2.0]);
+    let mut x = special_values.clone();
     slices::scal(w, acc(0.0), &mut x).unwrap();
     expect(&x, &[NAN, NAN, NAN, 0.0]);
-    let mut y = typed::<T>(&[1.0; 4]);
-    slices::axpy(w, acc(0.0), &special, &mut y).unwrap();
+    let mut y = to_elements::<T>(&[1.0; 4]);
+    slices::axpy(w, acc(0.0), &special_values, &mut y).unwrap();
     expect(&y, &[NAN, NAN, NAN, 1.0]);
     for (beta, last) in [(0.0, 0.0), (2.0, 2.0)] {
-        let mut y = typed::<T>(&[if beta == 0.0 { NAN } else { 1.0 }; 4]);
-        slices::axpby(w, acc(0.0), &special, acc(beta), &mut y).unwrap();
+        let mut y = to_elements::<T>(&[if beta == 0.0 { NAN } else { 1.0 }; 4]);
+        slices::axpby(w, acc(0.0), &special_values, acc(beta), &mut y).unwrap();
         expect(&y, &[NAN, NAN, NAN, last]);
     }
-    let none: [T; 0] = [];
-    assert_eq!(slices::dot(w, &none, &none).unwrap(), acc(0.0));
-    assert_eq!(slices::asum(w, &none).unwrap(), acc(0.0));
-    assert_eq!(slices::sumsq(w, &none).unwrap(), acc(0.0));
-    assert_eq!(slices::amax(w, &none).unwrap(), acc(0.0));
-    expect(&[slices::amax(w, &special).unwrap()], &[NAN]);
-    let strided = typed::<T>(&[3.0, NAN, 4.0, NAN]);
-    assert_eq!(slices::dot_strided(w, 2, &strided, 2, &strided, 0).unwrap(), acc(21.0));
-    assert_eq!(slices::dot_strided(w, 0, &none, 3, &none, 1).unwrap(), acc(0.0));
+    let empty: [T; 0] = [];
+    assert_eq!(slices::dot(w, &empty, &empty).unwrap(), acc(0.0));
+    assert_eq!(slices::asum(w, &empty).unwrap(), acc(0.0));
+    assert_eq!(slices::sumsq(w, &empty).unwrap(), acc(0.0));
+    assert_eq!(slices::amax(w, &empty).unwrap(), acc(0.0));
+    expect(&[slices::amax(w, &special_values).unwrap()], &[NAN]);
+    let strided_values = to_elements::<T>(&[3.0, NAN, 4.0, NAN]);
+    assert_eq!(
+        slices::dot_strided(w, 2, &strided_values, 2, &strided_values, 0).unwrap(),
+        acc(21.0)
+    );
+    assert_eq!(slices::dot_strided(w, 0, &empty, 3, &empty, 1).unwrap(), acc(0.0));
 
     for trans in [Transpose::No, Transpose::Yes] {
         let op = Gemv::<T>::new(trans, 2, 2).leading_dim(3);
-        let a = typed::<T>(&[1.0, 2.0, NAN, 3.0, 4.0]);
-        let mut y = typed::<T>(&[NAN; 2]);
-        slices::gemv(w, &op, &a, &typed(&[1.0, 1.0]), &mut y).unwrap();
+        let a = to_elements::<T>(&[1.0, 2.0, NAN, 3.0, 4.0]);
+        let mut y = to_elements::<T>(&[NAN; 2]);
+        slices::gemv(w, &op, &a, &to_elements(&[1.0, 1.0]), &mut y).unwrap();
         expect(&y, if trans == Transpose::No { &[3.0, 7.0] } else { &[4.0, 6.0] });
-        let mut y = typed::<T>(&[1.0; 2]);
+        let mut y = to_elements::<T>(&[1.0; 2]);
         let op = op.alpha(acc(0.0)).beta(acc(2.0));
-        slices::gemv(w, &op, &typed(&[NAN; 5]), &typed(&[NAN; 2]), &mut y).unwrap();
+        slices::gemv(w, &op, &to_elements(&[NAN; 5]), &to_elements(&[NAN; 2]), &mut y).unwrap();
         expect(&y, &[2.0; 2]);
     }
 
@@ -120,29 +129,29 @@ fn linear_algebra<T: Element>() {
         [(0.0, 2, 0.0, 0.0), (0.0, 2, 2.0, 6.0), (1.0, 0, 2.0, 6.0), (INF, 0, 0.0, 0.0)]
     {
         let op = Gemm::<T>::new(2, 2, k).leading_dims(k, 2, 3).alpha(acc(alpha)).beta(acc(beta));
-        let mut c = typed::<T>(&[3.0, 3.0, 7.0, 3.0, 3.0, 8.0]);
-        slices::gemm(w, &op, &typed(&[NAN; 4]), &typed(&[NAN; 4]), &mut c).unwrap();
+        let mut c = to_elements::<T>(&[3.0, 3.0, 7.0, 3.0, 3.0, 8.0]);
+        slices::gemm(w, &op, &to_elements(&[NAN; 4]), &to_elements(&[NAN; 4]), &mut c).unwrap();
         expect(&c, &[want, want, 7.0, want, want, 8.0]);
     }
     for n in [2, 40] {
         let op = Gemm::<T>::new(n, n, n).leading_dims(n + 1, n + 1, n + 1);
-        let gaps = |i: usize| if i % (n + 1) == n { NAN } else { 1.0 };
-        let a = typed::<T>(&(0..(n + 1) * n).map(gaps).collect::<Vec<_>>());
-        let mut c = typed::<T>(&vec![7.0; (n + 1) * n]);
+        let element = |i: usize| if i % (n + 1) == n { NAN } else { 1.0 };
+        let a = to_elements::<T>(&(0..(n + 1) * n).map(element).collect::<Vec<_>>());
+        let mut c = to_elements::<T>(&vec![7.0; (n + 1) * n]);
         slices::gemm(w, &op, &a, &a, &mut c).unwrap();
         let want = |i: usize| if i % (n + 1) == n { 7.0 } else { n as f64 };
         expect(&c, &(0..(n + 1) * n).map(want).collect::<Vec<_>>());
     }
     let batch = GemmBatch { count: 0, stride_a: 1, stride_b: 1, stride_c: 1 };
-    let mut c = typed::<T>(&[5.0]);
-    slices::gemm_batched(w, &Gemm::new(9, 9, 9), &batch, &none, &none, &mut c).unwrap();
+    let mut c = to_elements::<T>(&[5.0]);
+    slices::gemm_batched(w, &Gemm::new(9, 9, 9), &batch, &empty, &empty, &mut c).unwrap();
     expect(&c, &[5.0]);
 }
 
 fn elementwise<T: Element>() {
     let (w, acc) = (workers(), T::acc);
     let unary = |op: Unary<f64>, x: f64| {
-        let mut y = typed::<T>(&[x]);
+        let mut y = to_elements::<T>(&[x]);
         slices::unary_in_place(w, op.cast(), &mut y).unwrap();
         y[0].to_f64()
     };
@@ -181,8 +190,8 @@ fn elementwise<T: Element>() {
     assert_eq!(zeros.map(f64::is_sign_negative), [false, false, true]);
 
     let binary = |op: Binary<f64>, a: f64, b: f64| {
-        let mut y = typed::<T>(&[0.0]);
-        slices::binary(w, op.cast(), &typed(&[a]), &typed(&[b]), &mut y).unwrap();
+        let mut y = to_elements::<T>(&[0.0]);
+        slices::binary(w, op.cast(), &to_elements(&[a]), &to_elements(&[b]), &mut y).unwrap();
         y[0].to_f64()
     };
     assert_eq!((binary(Binary::Max, NAN, 2.0), binary(Binary::Min, NAN, 2.0)), (2.0, 2.0));
@@ -199,66 +208,67 @@ fn elementwise<T: Element>() {
     }
 
     let op = Lstm::new(1, 1).unwrap();
-    let (mut gates, mut c, mut h) = (typed::<T>(&[0.0; 4]), typed(&[0.0]), typed(&[0.0]));
-    let (c_prev, cont) = (typed(&[NAN]), typed(&[0.0]));
+    let (mut gates, mut c, mut h) =
+        (to_elements::<T>(&[0.0; 4]), to_elements(&[0.0]), to_elements(&[0.0]));
+    let (c_prev, cont) = (to_elements(&[NAN]), to_elements(&[0.0]));
     slices::lstm(w, &op, &c_prev, &cont, &mut gates, &mut c, &mut h).unwrap();
     expect(&c, &[NAN]);
 
     let key = RngKey::new(1);
-    let mut kept = [0; 64];
-    slices::bernoulli(w, key, 0.5, &mut kept).unwrap();
-    let mut y = typed::<T>(&[INF; 64]);
+    let mut mask = [0; 64];
+    slices::bernoulli(w, key, 0.5, &mut mask).unwrap();
+    let mut y = to_elements::<T>(&[INF; 64]);
     slices::dropout_in_place(w, key, 0.5, &mut y).unwrap();
-    expect(&y, &kept.map(|kept| if kept == 1 { INF } else { 0.0 }));
+    expect(&y, &mask.map(|kept| if kept == 1 { INF } else { 0.0 }));
     let _ = acc;
 }
 
 fn conversions<T: Element>() {
     let (w, x) = (workers(), [NAN, INF, -INF, 1e300, -1e300, -0.0]);
-    let mut y = typed::<T>(&[0.0; 6]);
+    let mut y = to_elements::<T>(&[0.0; 6]);
     slices::convert(w, &x, &mut y).unwrap();
-    let large = if T::DTYPE == f64::DTYPE { 1e300 } else { INF };
-    expect(&y, &[NAN, INF, -INF, large, -large, 0.0]);
+    let large_value = if T::DTYPE == f64::DTYPE { 1e300 } else { INF };
+    expect(&y, &[NAN, INF, -INF, large_value, -large_value, 0.0]);
 }
 
 fn reductions<T: Element>() {
     let (w, axis) = (workers(), Axis::new(1, 3, 2).unwrap());
-    let x = typed::<T>(&[NAN, NAN, 2.0, NAN, -1.0, NAN]);
+    let x = to_elements::<T>(&[NAN, NAN, 2.0, NAN, -1.0, NAN]);
     for (op, want) in [(Reduce::Max, 2.0), (Reduce::Min, -1.0), (Reduce::Sum, NAN)] {
-        let mut y = typed::<T>(&[5.0; 2]);
+        let mut y = to_elements::<T>(&[5.0; 2]);
         slices::reduce(w, op, &axis, &x, &mut y).unwrap();
         expect(&y, &[want, NAN]);
     }
-    let empty = Axis::new(1, 0, 1).unwrap();
-    let reduced = |op| {
-        let mut y = typed::<T>(&[5.0]);
-        slices::reduce(w, op, &empty, &[], &mut y).map(|()| y[0].to_f64())
+    let empty_axis = Axis::new(1, 0, 1).unwrap();
+    let reduce_empty = |op| {
+        let mut y = to_elements::<T>(&[5.0]);
+        slices::reduce(w, op, &empty_axis, &[], &mut y).map(|()| y[0].to_f64())
     };
-    assert_eq!(reduced(Reduce::Sum).unwrap(), 0.0);
-    assert!(reduced(Reduce::Mean).unwrap().is_nan());
-    assert!(reduced(Reduce::Max).is_err() && reduced(Reduce::Min).is_err());
-    let mut places = [9; 2];
-    slices::arg_max(w, &axis, &x, &mut places).unwrap();
-    assert_eq!(places, [1, 0]);
-    assert!(slices::arg_max::<T>(w, &empty, &[], &mut [0]).is_err());
-    let (mut values, mut at) = (typed::<T>(&[0.0; 4]), typed::<T>(&[0.0; 4]));
+    assert_eq!(reduce_empty(Reduce::Sum).unwrap(), 0.0);
+    assert!(reduce_empty(Reduce::Mean).unwrap().is_nan());
+    assert!(reduce_empty(Reduce::Max).is_err() && reduce_empty(Reduce::Min).is_err());
+    let mut max_indices = [9; 2];
+    slices::arg_max(w, &axis, &x, &mut max_indices).unwrap();
+    assert_eq!(max_indices, [1, 0]);
+    assert!(slices::arg_max::<T>(w, &empty_axis, &[], &mut [0]).is_err());
+    let (mut values, mut at) = (to_elements::<T>(&[0.0; 4]), to_elements::<T>(&[0.0; 4]));
     slices::top_k(w, &TopK { axis, k: 2 }, &x, &mut values, &mut at).unwrap();
     expect(&values, &[2.0, NAN, -1.0, NAN]);
     expect(&at, &[1.0, 2.0, 2.0, 1.0]);
     for beta in [0.0, 2.0] {
-        let mut y = typed::<T>(&[if beta == 0.0 { NAN } else { 3.0 }]);
+        let mut y = to_elements::<T>(&[if beta == 0.0 { NAN } else { 3.0 }]);
         let axis = Axis::new(0, 1, 4).unwrap();
         slices::sum_to_axis(w, &axis, T::acc(beta), &[], &mut y).unwrap();
         expect(&y, &[3.0 * beta]);
-        let mut y = typed::<T>(&[if beta == 0.0 { NAN } else { 3.0 }]);
+        let mut y = to_elements::<T>(&[if beta == 0.0 { NAN } else { 3.0 }]);
         slices::dot_to_axis(w, &axis, T::acc(beta), &[], &[], &mut y).unwrap();
         expect(&y, &[3.0 * beta]);
     }
     let moments = |axis: [usize; 3], x: &[f64]| {
         let axis = Axis::new(axis[0], axis[1], axis[2]).unwrap();
-        let (mut mean, mut variance) = (typed(&vec![0.0; axis.extent]), vec![]);
+        let (mut mean, mut variance) = (to_elements(&vec![0.0; axis.extent]), vec![]);
         variance.clone_from(&mean);
-        slices::moments::<T>(w, &axis, &typed(x), &mut mean, &mut variance)
+        slices::moments::<T>(w, &axis, &to_elements(x), &mut mean, &mut variance)
             .map(|()| (mean, variance))
     };
     let (mean, variance) = moments([2, 2, 1], &[NAN, 1.0, 2.0, 3.0]).unwrap();
@@ -267,7 +277,7 @@ fn reductions<T: Element>() {
     assert!(moments([0, 1, 1], &[]).is_err() && moments([1, 0, 1], &[]).is_ok());
 }
 
-fn images<T: Element>() {
+fn pooling_and_convolution<T: Element>() {
     let w = workers();
     // No element of window 0 exceeds the initial maximum, and window 2 begins beyond the input.
     let op = Pool2d::new(1, [1, 8], [1, 2], [1, 5], [0, 0], PoolRounding::Ceil).unwrap();
@@ -276,37 +286,37 @@ fn images<T: Element>() {
         "bf16" => bf16::MIN.to_f64(),
         _ => f64::from(f32::MIN),
     };
-    let x = typed::<T>(&[NAN, -INF, 0.0, 0.0, 0.0, 4.0, 4.0, 0.0]);
-    let (mut y, mut mask) = (typed::<T>(&[0.0; 3]), [9; 3]);
+    let x = to_elements::<T>(&[NAN, -INF, 0.0, 0.0, 0.0, 4.0, 4.0, 0.0]);
+    let (mut y, mut mask) = (to_elements::<T>(&[0.0; 3]), [9; 3]);
     slices::max_pool(w, &op, &x, &mut y, &mut mask).unwrap();
     expect(&y, &[lowest, 4.0, lowest]);
     assert_eq!(mask, [-1, 5, -1]);
-    let mut dx = typed::<T>(&[NAN; 8]);
-    slices::max_pool_backward(w, &op, &typed(&[1.0, 2.0, 3.0]), &mask, &mut dx).unwrap();
+    let mut dx = to_elements::<T>(&[NAN; 8]);
+    slices::max_pool_backward(w, &op, &to_elements(&[1.0, 2.0, 3.0]), &mask, &mut dx).unwrap();
     expect(&dx, &[0.0, 0.0, 0.0, 0.0, 0.0, 2.0, 0.0, 0.0]);
-    let mut y = typed::<T>(&[5.0; 3]);
+    let mut y = to_elements::<T>(&[5.0; 3]);
     slices::average_pool(w, &op, &x, &mut y).unwrap();
     assert!(y[2].to_f64().is_nan() || y[2].to_f64() == 0.0);
     slices::stochastic_pool(w, &op, &x, &[0.5; 3], &mut y, &mut mask).unwrap();
     assert_eq!((y[2].to_f64(), mask[2]), (0.0, -1));
-    let mut dx = typed::<T>(&[NAN; 8]);
-    slices::average_pool_backward(w, &op, &typed(&[2.0; 3]), &mut dx).unwrap();
+    let mut dx = to_elements::<T>(&[NAN; 8]);
+    slices::average_pool_backward(w, &op, &to_elements(&[2.0; 3]), &mut dx).unwrap();
     expect(&dx, &[1.0, 1.0, 0.0, 0.0, 0.0, 1.0, 1.0, 0.0]);
 
     let window = |channels| Window::new(channels, &[SpatialAxis::new(3, 2)]).unwrap();
     let op = Convolution::new(1, 1, 1, window(0)).unwrap();
-    for (bias, want) in [(Some(typed::<T>(&[3.0])), 3.0), (None, 0.0)] {
-        let mut y = typed::<T>(&[NAN; 2]);
+    for (bias, want) in [(Some(to_elements::<T>(&[3.0])), 3.0), (None, 0.0)] {
+        let mut y = to_elements::<T>(&[NAN; 2]);
         slices::convolve(w, &op, &[], &[], bias.as_deref(), &mut y).unwrap();
         expect(&y, &[want; 2]);
     }
     let op = Convolution::new(1, 1, 1, window(1)).unwrap();
-    let mut y = typed::<T>(&[0.0; 2]);
-    let (x, filters) = (typed(&[1.0, 1.0, INF]), typed(&[1.0, 0.0]));
+    let mut y = to_elements::<T>(&[0.0; 2]);
+    let (x, filters) = (to_elements(&[1.0, 1.0, INF]), to_elements(&[1.0, 0.0]));
     slices::convolve(w, &op, &x, &filters, None, &mut y).unwrap();
     expect(&y, &[1.0, NAN]);
     let op = Convolution::new(0, 1, 1, window(1)).unwrap();
-    let mut dfilters = typed::<T>(&[4.0; 2]);
+    let mut dfilters = to_elements::<T>(&[4.0; 2]);
     slices::convolve_backward_filters(w, &op, &[], &[], &mut dfilters).unwrap();
     expect(&dfilters, &[4.0; 2]);
 }
@@ -314,7 +324,7 @@ fn images<T: Element>() {
 fn losses<T: Element>() {
     let w = workers();
     let softmax = |x: &[f64]| {
-        let mut y = typed::<T>(x);
+        let mut y = to_elements::<T>(x);
         slices::softmax_in_place(w, &Axis::new(2, 2, 1).unwrap(), &mut y).unwrap();
         y
     };
@@ -323,8 +333,8 @@ fn losses<T: Element>() {
     let (axis, normalization) = (Axis::new(2, 2, 1).unwrap(), LossNormalization::Valid);
     let op = SoftmaxLoss { axis, ignore: Some(-1), normalization };
     let loss_of = |p: &[f64], label: &[f64]| {
-        let mut loss = typed::<T>(&[NAN]);
-        slices::softmax_loss(w, &op, &typed(p), &typed(label), &mut loss).map(|()| loss)
+        let mut loss = to_elements::<T>(&[NAN]);
+        slices::softmax_loss(w, &op, &to_elements(p), &to_elements(label), &mut loss).map(|()| loss)
     };
     expect(&loss_of(&[NAN, 1.0, 0.5, 0.5], &[0.0, -1.0]).unwrap(), &[NAN]);
     expect(&loss_of(&[1.0, 0.0, NAN, NAN], &[0.0, -1.0]).unwrap(), &[0.0]);
@@ -332,22 +342,22 @@ fn losses<T: Element>() {
     for label in [-2.0, 2.0, 0.5, NAN] {
         assert!(loss_of(&[0.5; 4], &[0.0, label]).is_err(), "{label}");
     }
-    let (p, label) = (typed(&[0.5, 0.5, NAN, NAN]), typed(&[0.0, -1.0]));
-    let mut dx = typed::<T>(&[NAN; 4]);
-    slices::softmax_loss_backward(w, &op, &p, &label, &typed(&[1.0]), &mut dx).unwrap();
+    let (p, label) = (to_elements(&[0.5, 0.5, NAN, NAN]), to_elements(&[0.0, -1.0]));
+    let mut dx = to_elements::<T>(&[NAN; 4]);
+    slices::softmax_loss_backward(w, &op, &p, &label, &to_elements(&[1.0]), &mut dx).unwrap();
     expect(&dx, &[-0.5, 0.5, 0.0, 0.0]);
     let op = ClassLoss { axis, kind: ClassLossKind::Hinge, ignore: Some(-1), normalization };
-    let (x, mut dx) = (typed(&[1.0, -1.0, NAN, NAN]), typed::<T>(&[NAN; 4]));
-    slices::class_loss_backward(w, &op, &x, &label, None, &typed(&[1.0]), &mut dx).unwrap();
+    let (x, mut dx) = (to_elements(&[1.0, -1.0, NAN, NAN]), to_elements::<T>(&[NAN; 4]));
+    slices::class_loss_backward(w, &op, &x, &label, None, &to_elements(&[1.0]), &mut dx).unwrap();
     expect(&dx, &[0.0; 4]);
     let op = Accuracy { axis, top_k: 2, ignore: None };
-    let (mut y, scores) = (typed::<T>(&[NAN]), typed(&[NAN, 0.0, 0.0, 0.0]));
-    slices::accuracy(w, &op, &scores, &typed(&[0.0, 0.0]), &mut y).unwrap();
+    let (mut y, scores) = (to_elements::<T>(&[NAN]), to_elements(&[NAN, 0.0, 0.0, 0.0]));
+    slices::accuracy(w, &op, &scores, &to_elements(&[0.0, 0.0]), &mut y).unwrap();
     expect(&y, &[0.5]);
 }
 
 /// Returns elements whose bits a kernel might change if it did more than move the elements.
-fn unusual<T: Element>() -> Vec<T> {
+fn unusual_elements<T: Element>() -> Vec<T> {
     let size = size_of::<T>();
     // NaN with a payload, a negative NaN, −0, and the smallest subnormal number.
     let [mut payload, mut negative, mut zero, mut subnormal] = [[0; 8]; 4];
@@ -363,35 +373,35 @@ fn unusual<T: Element>() -> Vec<T> {
     [payload, negative, zero, subnormal].map(element).to_vec()
 }
 
-fn moves<T: Element>() {
+fn move_kernels<T: Element>() {
     fn expect_bits<T: Element>(name: &str, got: &[T], want: &[T]) {
         assert_eq!(T::bytes_of(got), T::bytes_of(want), "{name}, {}", T::DTYPE.name());
     }
-    let (w, x) = (workers(), unusual::<T>());
-    let set = || typed::<T>(&[1.0; 4]);
-    let mut y = set();
+    let (w, x) = (workers(), unusual_elements::<T>());
+    let ones = || to_elements::<T>(&[1.0; 4]);
+    let mut y = ones();
     slices::copy(w, &x, &mut y).unwrap();
     expect_bits("copy", &y, &x);
-    let mut y = set();
+    let mut y = ones();
     slices::copy_2d(w, &Copy2d { rows: 2, columns: 2, ldx: 2, ldy: 2 }, &x, &mut y).unwrap();
     expect_bits("copy_2d", &y, &x);
-    let mut y = set();
+    let mut y = ones();
     let op = RowIndexing { table: 4, width: 1, count: 4 };
     slices::gather(w, &op, &x, &[0, 1, 2, 3], &mut y).unwrap();
     expect_bits("gather", &y, &x);
-    let mut y = set();
+    let mut y = ones();
     let op = Permute::new(cortado::Shape::new(&[2, 2]).unwrap(), &[1, 0]).unwrap();
     slices::permute(w, &op, &x, &mut y).unwrap();
     expect_bits("permute", &y, &[x[0], x[2], x[1], x[3]]);
-    let mut y = set();
+    let mut y = ones();
     slices::tile(w, &Tile { outer: 1, inner: 4, tiles: 1 }, &x, &mut y).unwrap();
     expect_bits("tile", &y, &x);
-    let mut y = set();
+    let mut y = ones();
     let window = Window::new(1, &[SpatialAxis::new(4, 1)]).unwrap();
     slices::im2col(w, &window, &x, &mut y).unwrap();
     expect_bits("im2col", &y, &x);
     for x in x {
-        let mut y = set();
+        let mut y = ones();
         slices::fill(w, x, &mut y).unwrap();
         expect_bits("fill", &y, &[x; 4]);
         let (mut value, mut place) = ([T::default()], [T::default()]);
@@ -421,7 +431,7 @@ for_each_element! {
     elementwise_functions_of_special_values_follow_the_contract: elementwise;
     conversions_of_special_values_follow_the_contract: conversions;
     reductions_of_special_values_follow_the_contract: reductions;
-    pooling_and_convolution_of_special_values_follow_the_contract: images;
+    pooling_and_convolution_of_special_values_follow_the_contract: pooling_and_convolution;
     losses_of_special_values_follow_the_contract: losses;
-    kernels_that_move_elements_keep_every_bit: moves;
+    kernels_that_move_elements_keep_every_bit: move_kernels;
 }

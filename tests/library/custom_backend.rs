@@ -39,9 +39,10 @@ cortado::families!(Remote);
 fn a_kernel_of_another_device_type_fails_and_changes_no_operand() {
     let values = vec![1.0f32, 2.0, 3.0];
     let y: Blob<f32> = Blob::from_vec(&AnyDevice::new(&Remote), &[3], values.clone()).unwrap();
-    let other = AnyDevice::new(&SimulatedDevice::new());
+    let other_device = AnyDevice::new(&SimulatedDevice::new());
     for _ in 0..2 {
-        let error = other.fill(7.0, y.data_mut().unwrap().view_mut()).unwrap_err().to_string();
+        let error =
+            other_device.fill(7.0, y.data_mut().unwrap().view_mut()).unwrap_err().to_string();
         assert!(error.contains("remote") && error.contains("another type of device"), "{error}");
         assert_eq!(y.data().unwrap().host().unwrap(), values);
         // The second call of `fill` starts with the host and device sides valid, and must not

@@ -46,14 +46,14 @@ impl Source for Scripted {
 /// reader thread ends and drops the source.
 fn sources(read: Read) -> (SourceRegistry, Weak<TempDir>) {
     let dir = Arc::new(TempDir::new().unwrap());
-    let alive = Arc::downgrade(&dir);
+    let weak_dir = Arc::downgrade(&dir);
     let dir = Mutex::new(Some(dir));
     let mut sources = SourceRegistry::default();
     sources.register("script", move |_| {
         let dir = dir.lock().unwrap().take().unwrap();
         Ok(Box::new(Scripted { read, next: 0, dir }))
     });
-    (sources, alive)
+    (sources, weak_dir)
 }
 
 const CLASSIFIER: &str = r#"
@@ -74,17 +74,17 @@ fn net(text: &str, sources: SourceRegistry) -> Result<Net<f32>> {
     Net::builder(&device).sources(sources).build(&proto::parse_text(text, "net.prototxt")?)
 }
 
-fn unreadable(i: u64, _: &TempDir, _: &mut Record) -> Result<()> {
+fn fail_at_9(i: u64, _: &TempDir, _: &mut Record) -> Result<()> {
     if i == 9 { Err(Error::InvalidData("unreadable".into())) } else { Ok(()) }
 }
 
-fn panicking(i: u64, _: &TempDir, _: &mut Record) -> Result<()> {
+fn panic_at_9(i: u64, _: &TempDir, _: &mut Record) -> Result<()> {
     assert!(i != 9, "broken");
     Ok(())
 }
 
 /// Reads records from a file, and removes the file before record 9.
-fn disappearing(i: u64, dir: &TempDir, record: &mut Record) -> Result<()> {
+fn remove_file_at_9(i: u64, dir: &TempDir, record: &mut Record) -> Result<()> {
     let path = dir.path().join("records");
     let io_error = |error| Error::io(&path, error);
     match i {
@@ -97,11 +97,11 @@ fn disappearing(i: u64, dir: &TempDir, record: &mut Record) -> Result<()> {
     Ok(())
 }
 
-fn changes_shape(i: u64, _: &TempDir, record: &mut Record) -> Result<()> {
+fn change_shape_at_9(i: u64, _: &TempDir, record: &mut Record) -> Result<()> {
     if i == 9 { record.bytes_mut([1, 2, 2]).map(|bytes| bytes.fill(1)) } else { Ok(()) }
 }
 
-fn slow(_: u64, _: &TempDir, _: &mut Record) -> Result<()> {
+fn read_slowly(_: u64, _: &TempDir, _: &mut Record) -> Result<()> {
     thread::sleep(Duration::from_millis(5));
     Ok(())
 }
@@ -109,16 +109,16 @@ fn slow(_: u64, _: &TempDir, _: &mut Record) -> Result<()> {
 #[test]
 fn forward_returns_errors_and_panics_of_a_source_with_the_record_number() {
     let cases: [(Read, &str); 4] = [
-        (unreadable, "layer `d` (Data): script:a, record 9: unreadable"),
-        (panicking, "layer `d` (Data): script:a, record 9: panicked: broken"),
-        (disappearing, "records: No such file"),
+        (fail_at_9, "layer `d` (Data): script:a, record 9: unreadable"),
+        (panic_at_9, "layer `d` (Data): script:a, record 9: panicked: broken"),
+        (remove_file_at_9, "records: No such file"),
         (
-            changes_shape,
+            change_shape_at_9,
             "layer `d` (Data): script:a, record 9: expected shape 1 x 1 x 2, found 1 x 2 x 2",
         ),
     ];
     for (read, want) in cases {
-        let (sources, alive) = sources(read);
+        let (sources, weak_dir) = sources(read);
         let mut net = net(&layers("script:a", ""), sources).unwrap();
         // Two batches of four records precede the batch with the invalid record 9, so the first two
         // passes must succeed.
@@ -135,7 +135,7 @@ fn forward_returns_errors_and_panics_of_a_source_with_the_record_number() {
             );
         }
         let start = Instant::now();
-        while alive.strong_count() > 0 {
+        while weak_dir.strong_count() > 0 {
             assert!(start.elapsed() < TIMEOUT, "the reader thread must end after an error");
             thread::yield_now();
         }
@@ -145,11 +145,11 @@ fn forward_returns_errors_and_panics_of_a_source_with_the_record_number() {
 #[test]
 fn dropping_a_net_joins_its_reader_threads() {
     for passes in 0..3 {
-        let (sources, alive) = sources(slow);
+        let (sources, weak_dir) = sources(read_slowly);
         let mut net = net(&layers("script:a", ""), sources).unwrap();
         (0..passes).for_each(|_| _ = net.forward().unwrap());
         drop(net);
-        assert_eq!(alive.strong_count(), 0);
+        assert_eq!(weak_dir.strong_count(), 0);
     }
 }
 
@@ -161,14 +161,14 @@ fn the_error_for_a_mean_file_of_another_shape_names_source_and_record() {
     let [num, channels, height, width] = extents;
     let mean = BlobProto { num, channels, height, width, data: vec![0.0; 9], ..Default::default() };
     proto::write_binary(&path, &mean).unwrap();
-    let (sources, alive) = sources(|_, _, _| Ok(()));
+    let (sources, weak_dir) = sources(|_, _, _| Ok(()));
     let text = layers("script:a", &format!("mean_file: {path:?}"));
     let error = net(&text, sources).err().unwrap().to_string();
     for part in ["`d`", "script:a, record 0: ", &path, "is 1 x 3 x 3, but the record is 1 x 1 x 2"]
     {
         assert!(error.contains(part), "{error}");
     }
-    assert_eq!(alive.strong_count(), 0);
+    assert_eq!(weak_dir.strong_count(), 0);
 }
 
 #[test]
@@ -204,13 +204,16 @@ fn solver_events_contain_the_data_wait_time() {
         let mut solver =
             builder.build(proto::parse_text(text, "solver.prototxt").unwrap()).unwrap();
         let waits = Arc::new(Mutex::new(Vec::new()));
-        let observed = Arc::clone(&waits);
+        let observer_waits = Arc::clone(&waits);
         solver.add_observer(move |event| match *event {
             Event::Iterated { waited, .. } => {
-                observed.lock().unwrap().push((waited.map(|waited| waited.as_secs_f64()), None));
+                observer_waits
+                    .lock()
+                    .unwrap()
+                    .push((waited.map(|waited| waited.as_secs_f64()), None));
             }
             Event::Displayed { waited, seconds, .. } => {
-                let mut waits = observed.lock().unwrap();
+                let mut waits = observer_waits.lock().unwrap();
                 waits.last_mut().unwrap().1 = waited.map(|waited| (waited, seconds));
             }
             _ => {}
@@ -219,26 +222,24 @@ fn solver_events_contain_the_data_wait_time() {
         waits.lock().unwrap().clone()
     };
 
-    let sources = sources(slow).0;
+    let sources = sources(read_slowly).0;
     let waits = events(&text(&layers("script:a", "")), sources);
     let total_waits: Vec<_> = waits.iter().map(|(waited, _)| waited.unwrap()).collect();
     assert!(total_waits.is_sorted(), "{total_waits:?}");
     // The net waits 20 ms for each batch, except for the two batches that were prefetched.
     assert!(total_waits[8] > 0.1, "{total_waits:?}");
-    let displayed: Vec<_> = waits.iter().filter_map(|(_, displayed)| *displayed).collect();
-    assert_eq!(displayed.len(), 3);
-    for (waited, seconds) in &displayed[1..] {
-        assert!(*waited > 0.5 * seconds && waited <= seconds, "{displayed:?}");
+    let displayed_waits: Vec<_> = waits.iter().filter_map(|(_, displayed)| *displayed).collect();
+    assert_eq!(displayed_waits.len(), 3);
+    for (waited, seconds) in &displayed_waits[1..] {
+        assert!(*waited > 0.5 * seconds && waited <= seconds, "{displayed_waits:?}");
     }
-    let sum: f64 = displayed.iter().map(|(waited, _)| waited).sum();
-    assert!((sum - total_waits[8]).abs() < 1e-6, "{displayed:?} {total_waits:?}");
+    let sum: f64 = displayed_waits.iter().map(|(waited, _)| waited).sum();
+    assert!((sum - total_waits[8]).abs() < 1e-6, "{displayed_waits:?} {total_waits:?}");
 
-    let dummy = r#"layer { name: "d" type: "DummyData" top: "x" top: "label"
+    let dummy_layer = r#"layer { name: "d" type: "DummyData" top: "x" top: "label"
         dummy_data_param { shape { dim: 4 dim: 2 } shape { dim: 4 } } }"#;
-    let without_data_source = text(&format!("{dummy} {CLASSIFIER}"));
+    let dummy_solver = text(&format!("{dummy_layer} {CLASSIFIER}"));
     assert!(
-        events(&without_data_source, SourceRegistry::empty())
-            .iter()
-            .all(|wait| *wait == (None, None))
+        events(&dummy_solver, SourceRegistry::empty()).iter().all(|wait| *wait == (None, None))
     );
 }

@@ -24,10 +24,10 @@ pub(crate) fn train_digits(device: &impl Device) -> Result<Trained> {
     param.snapshot_after_train = Some(false);
     let mut solver = Solver::<f32>::new(param, device)?;
     let losses = Arc::new(Mutex::new(Vec::new()));
-    let recorded = Arc::clone(&losses);
+    let recorded_losses = Arc::clone(&losses);
     solver.add_observer(move |event| {
         if let Event::Iterated { loss, .. } = event {
-            recorded.lock().unwrap().push(*loss);
+            recorded_losses.lock().unwrap().push(*loss);
         }
     });
     solver.step(4)?;

@@ -141,6 +141,6 @@ fn invalid_fillers_and_empty_blobs_are_rejected() {
         let message = parse(text).unwrap_err().to_string();
         assert!(message.starts_with("filler: ") && message.contains(part), "{message}");
     }
-    let empty = fill::<f32, _>(&CpuDevice::new(), &Filler::default(), &[0, 3], 1);
-    assert!(empty.unwrap_err().to_string().contains("no elements"));
+    let result = fill::<f32, _>(&CpuDevice::new(), &Filler::default(), &[0, 3], 1);
+    assert!(result.unwrap_err().to_string().contains("no elements"));
 }

@@ -25,7 +25,7 @@ fn layer_after(kind: &str, top: &str, rest: &str) -> String {
 }
 
 /// Returns definitions of layers that a net must fuse with the preceding convolution.
-fn fusible() -> Vec<String> {
+fn fusible_layers() -> Vec<String> {
     vec![
         layer_after("ReLU", "c", ""),
         layer_after("ReLU", "c", "relu_param { negative_slope: 0.1 }"),
@@ -35,7 +35,7 @@ fn fusible() -> Vec<String> {
 }
 
 /// Returns definitions of layers that a net must not fuse with the preceding convolution.
-fn not_fusible() -> Vec<String> {
+fn other_layers() -> Vec<String> {
     vec![
         // If `negative_slope` is below 0, the gradient of ReLU needs the input, which an in-place
         // layer overwrites.
@@ -75,7 +75,7 @@ fn values(net: &Net<f32>, blob: &str) -> Vec<f32> {
 }
 
 fn assert_bit_identical<T: Element, D: Device>(device: &D) {
-    for next in fusible().into_iter().chain(not_fusible()) {
+    for next in fusible_layers().into_iter().chain(other_layers()) {
         let text = CONVOLUTION.to_owned() + &next;
         let [mut one, mut two] = [0, 1].map(|_| net::<T, D>(&text, device, Phase::Train));
         assert_eq!(one.forward().unwrap(), forward_one_by_one(&mut two), "{next}");
@@ -105,10 +105,10 @@ fn only_fusible_activations_are_fused() {
         device.fused.load(Relaxed)
     };
     for phase in [Phase::Train, Phase::Test] {
-        for next in fusible() {
+        for next in fusible_layers() {
             assert_eq!(fused_count(&(CONVOLUTION.to_owned() + &next), phase), 1, "{next}");
         }
-        for next in not_fusible() {
+        for next in other_layers() {
             assert_eq!(fused_count(&(CONVOLUTION.to_owned() + &next), phase), 0, "{next}");
         }
     }

@@ -70,8 +70,8 @@ fn lrn_kernels_agree_with_caffe() {
     for case in cases {
         let (_, op) = ops.iter().find(|(name, _)| *name == case).unwrap();
         let blobs = golden(&set.join(case));
-        let of_kind = |kind: &str| blobs.iter().find(|(found, ..)| found == kind).unwrap();
-        let values = |kind: &str| &of_kind(kind).2.data;
+        let blob_of_kind = |kind: &str| blobs.iter().find(|(found, ..)| found == kind).unwrap();
+        let values = |kind: &str| &blob_of_kind(kind).2.data;
         let (x, dy) = (values("input"), values("top_diff"));
         let [mut scale, mut y, mut dx] = [(); 3].map(|()| vec![f32::NAN; x.len()]);
         let workers = Workers::sequential();
@@ -79,7 +79,7 @@ fn lrn_kernels_agree_with_caffe() {
         lrn_backward(&workers, op, x, &y, &scale, dy, &mut dx).unwrap();
         for (kind, got) in [("top", y), ("bottom_diff", dx)] {
             let got: Vec<f64> = got.into_iter().map(f64::from).collect();
-            let (_, name, want) = of_kind(kind);
+            let (_, name, want) = blob_of_kind(kind);
             tolerances.compare((case, kind, name), &got, &want.data).unwrap();
         }
     }
@@ -91,20 +91,20 @@ fn compare_all_layers<T: Element, D: Device>(device: &D) {
     };
     let tolerances = Tolerances::read(&set);
     let registry = LayerRegistry::<T>::standard();
-    let known: Vec<&str> = registry.kinds().collect();
+    let known_types: Vec<&str> = registry.kinds().collect();
     let (mut passed, mut failures) = (0, Vec::new());
     let cases = table(&set.join("cases.tsv"));
     for row in &cases {
         let (case, forwards, backward) = (&row[0], row[4].parse().unwrap(), row[5] == "1");
-        if !row[2].split(',').all(|kind| known.contains(&kind)) {
+        if !row[2].split(',').all(|kind| known_types.contains(&kind)) {
             continue;
         }
-        let built = Case::<T>::build(&set.join(case), device);
-        let checked = built.and_then(|mut run| match row[6].contains("random") {
+        let new_case = Case::<T>::build(&set.join(case), device);
+        let result = new_case.and_then(|mut run| match row[6].contains("random") {
             true => run.check_dropout(case, &tolerances),
             false => run.check(case, &tolerances, forwards, backward),
         });
-        match checked {
+        match result {
             Ok(()) => passed += 1,
             Err(reason) => failures.push(format!("{case}: {reason}")),
         }
@@ -146,9 +146,9 @@ impl<T: Element> Case<T> {
     /// Returns the parameter with the name `<layer>.<index>`.
     fn param(&self, name: &str) -> Result<Blob<T>, String> {
         let (layer, index) = name.rsplit_once('.').unwrap();
-        let missing = || format!("parameter `{name}` is missing");
-        let layer = self.net.layer(layer).ok_or_else(missing)?;
-        let param = layer.params().get(index.parse::<usize>().unwrap()).ok_or_else(missing)?;
+        let error = || format!("parameter `{name}` is missing");
+        let layer = self.net.layer(layer).ok_or_else(error)?;
+        let param = layer.params().get(index.parse::<usize>().unwrap()).ok_or_else(error)?;
         Ok(param.share())
     }
 
@@ -203,15 +203,15 @@ impl<T: Element> Case<T> {
             self.backward()?;
             for kind in ["bottom_diff", "blob_diff"] {
                 for (name, want) in self.blobs(kind) {
-                    let equals_caffe = compare(kind, &name, &diff(self.blob(&name)?)?, &want);
+                    let comparison = compare(kind, &name, &diff(self.blob(&name)?)?, &want);
                     match CAFFE_IS_WRONG.contains(&case) {
                         true => {
                             assert!(
-                                equals_caffe.is_err(),
+                                comparison.is_err(),
                                 "{case} has Caffe's gradient; remove {case} from CAFFE_IS_WRONG"
                             )
                         }
-                        false => equals_caffe?,
+                        false => comparison?,
                     }
                 }
             }
@@ -236,9 +236,9 @@ impl<T: Element> Case<T> {
     fn check_dropout(&mut self, case: &str, tolerances: &Tolerances) -> Result<(), String> {
         self.set_inputs("input")?;
         self.net.forward().map_err(text)?;
-        let first = |kind: &str| self.blobs(kind).swap_remove(0);
-        let ((x, input), (y, mask)) = (first("input"), first("mask"));
-        let (_, top_diff) = first("top_diff");
+        let first_blob = |kind: &str| self.blobs(kind).swap_remove(0);
+        let ((x, input), (y, mask)) = (first_blob("input"), first_blob("mask"));
+        let (_, top_diff) = first_blob("top_diff");
         let factor = f64::from(mask.data.iter().copied().fold(0.0, f32::max));
         let top = data(self.blob(&y)?)?;
         let drawn_mask: Vec<f64> =
@@ -251,16 +251,16 @@ impl<T: Element> Case<T> {
             ));
         }
         self.backward()?;
-        let masked = |from: &BlobProto| -> Vec<f32> {
+        let apply_mask = |from: &BlobProto| -> Vec<f32> {
             from.data
                 .iter()
                 .zip(&drawn_mask)
                 .map(|(x, mask)| (f64::from(*x) * mask) as f32)
                 .collect()
         };
-        tolerances.compare((case, "top", &y), &top, &masked(&input))?;
+        tolerances.compare((case, "top", &y), &top, &apply_mask(&input))?;
         let gradient = diff(self.blob(&x)?)?;
-        tolerances.compare((case, "bottom_diff", &x), &gradient, &masked(&top_diff))?;
+        tolerances.compare((case, "bottom_diff", &x), &gradient, &apply_mask(&top_diff))?;
         Ok(())
     }
 

@@ -33,22 +33,22 @@ fn definitions_are_filtered_and_split_as_by_caffe() {
     else {
         return;
     };
-    let mut compared = 0;
+    let mut compared_count = 0;
     for (name, folder, requested, mut definition) in cases(&set) {
         requested.apply_to(&mut definition);
         let state = definition.state.clone().unwrap_or_default();
-        let filtered = filter_net(&definition, &state).unwrap();
-        let split = insert_splits(&filtered).unwrap();
-        for (file, ours) in [("filtered.prototxt", &filtered), ("split.prototxt", &split)] {
+        let filtered_net = filter_net(&definition, &state).unwrap();
+        let split_net = insert_splits(&filtered_net).unwrap();
+        for (file, ours) in [("filtered.prototxt", &filtered_net), ("split.prototxt", &split_net)] {
             let path = folder.join(file);
             if path.exists() {
                 let want = fs::read_to_string(path).unwrap();
                 assert_eq!(proto::to_text(ours).unwrap(), want, "{name}");
-                compared += 1;
+                compared_count += 1;
             }
         }
     }
-    assert!(compared >= minimum(131, 50), "{compared}");
+    assert!(compared_count >= minimum(131, 50), "{compared_count}");
 }
 
 #[test]
@@ -58,11 +58,12 @@ fn nets_are_built_as_by_caffe() {
         return;
     };
     let registry = LayerRegistry::<f32>::standard();
-    let known: Vec<&str> = registry.kinds().collect();
-    let mut compared = 0;
+    let known_types: Vec<&str> = registry.kinds().collect();
+    let mut compared_count = 0;
     for (name, folder, requested, definition) in cases(&set) {
         let path = folder.join("structure.tsv");
-        let is_supported = definition.layer.iter().all(|layer| known.contains(&layer.r#type()));
+        let is_supported =
+            definition.layer.iter().all(|layer| known_types.contains(&layer.r#type()));
         if !is_supported || !path.exists() {
             continue;
         }
@@ -76,9 +77,9 @@ fn nets_are_built_as_by_caffe() {
         let net = builder.build(&definition).unwrap_or_else(|error| panic!("{name}: {error}"));
         let want = fs::read_to_string(path).unwrap();
         assert_eq!(structure(&net), want.trim_end(), "{name}");
-        compared += 1;
+        compared_count += 1;
     }
-    assert!(compared >= minimum(88, 33), "{compared}");
+    assert!(compared_count >= minimum(88, 33), "{compared_count}");
 }
 
 /// Describes the structure of a net in the format of the golden file `structure.tsv`.

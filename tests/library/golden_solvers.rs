@@ -106,12 +106,12 @@ impl<D: Device> Case<D> {
     /// losses and the learning rate of each iteration.
     fn build<T: Element>(&self) -> cortado::Result<(Solver<T>, Iterations)> {
         let mut param = proto::read_solver(self.folder.join("solver.prototxt"))?;
-        let inside = |folder: &Path, file: &str| folder.join(file).to_string_lossy().into_owned();
-        param.net = param.net.map(|net| inside(&self.folder, &net));
-        param.snapshot_prefix = Some(inside(&self.output, "snap"));
+        let join = |folder: &Path, file: &str| folder.join(file).to_string_lossy().into_owned();
+        param.net = param.net.map(|net| join(&self.folder, &net));
+        param.snapshot_prefix = Some(join(&self.output, "snap"));
         let mut solver = Solver::new(param, &self.device)?;
-        let init = proto::read_trained_net(self.folder.join("init.caffemodel"))?;
-        solver.net_mut().copy_trained_from(&init)?;
+        let initial_net = proto::read_trained_net(self.folder.join("init.caffemodel"))?;
+        solver.net_mut().copy_trained_from(&initial_net)?;
         let nets = [solver.net()].into_iter().chain(solver.test_nets());
         for net in nets {
             for (name, value) in self.blobs("input") {
@@ -119,10 +119,10 @@ impl<D: Device> Case<D> {
             }
         }
         let iterations = Iterations::default();
-        let recorded = Arc::clone(&iterations);
+        let recorded_iterations = Arc::clone(&iterations);
         solver.add_observer(move |event| {
             if let Event::Iterated { loss, smoothed, rate, .. } = *event {
-                recorded.lock().unwrap().push([loss, smoothed, rate]);
+                recorded_iterations.lock().unwrap().push([loss, smoothed, rate]);
             }
         });
         Ok((solver, iterations))
@@ -148,20 +148,21 @@ impl<D: Device> Case<D> {
             solver.step(steps).map_err(message)?;
             compare_params(kind, solver.net())?;
         }
-        let end = state(&mut solver);
+        let final_state = state(&mut solver);
         for (index, want) in self.blobs("history") {
-            let got = end.history.get(index.parse::<usize>().unwrap()).ok_or("no history")?;
+            let got =
+                final_state.history.get(index.parse::<usize>().unwrap()).ok_or("no history")?;
             compare("history", index, &values(got), want)?;
         }
         let weights = solver.net().to_proto(false).map_err(message)?;
         if let Some(scores) = self.blobs("test0").next().map(|_| solver.test(0)) {
             let scores = scores.map_err(message)?.unwrap();
             for (name, want) in self.blobs("test0") {
-                let of_name = scores.iter().filter(|score| score.name == name);
+                let matching_scores = scores.iter().filter(|score| score.name == name);
                 compare(
                     "test0",
                     name,
-                    &of_name.map(|score| score.value).collect::<Vec<_>>(),
+                    &matching_scores.map(|score| score.value).collect::<Vec<_>>(),
                     want,
                 )?;
             }
@@ -186,8 +187,8 @@ impl<D: Device> Case<D> {
         let (mut solver, _) = self.build::<T>().map_err(message)?;
         solver.restore(self.output.join("snap_iter_10.solverstate")).map_err(message)?;
         solver.step(15).map_err(message)?;
-        let resumed = solver.net().to_proto(false).map_err(message)?;
-        if (resumed, state(&mut solver).history) != (weights, end.history) {
+        let resumed_weights = solver.net().to_proto(false).map_err(message)?;
+        if (resumed_weights, state(&mut solver).history) != (weights, final_state.history) {
             return Err("the resumed run has different weights or history".into());
         }
 
@@ -222,8 +223,8 @@ impl<D: Device> Case<D> {
         let ((our_net, ours), (their_net, theirs)) = (read(&self.output), read(&self.folder));
         let describe_state = |state: &SolverState| {
             let shapes: Vec<_> = state.history.iter().map(layout).collect();
-            let learned = Path::new(state.learned_net()).file_name().unwrap().to_owned();
-            format!("{:?}", (state.iter, learned, state.current_step, shapes))
+            let learned_net = Path::new(state.learned_net()).file_name().unwrap().to_owned();
+            format!("{:?}", (state.iter, learned_net, state.current_step, shapes))
         };
         let describe_net = |net: &NetParameter| {
             let layer = |layer: &proto::LayerParameter| {

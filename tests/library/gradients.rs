@@ -38,8 +38,8 @@ fn neuron_checks(definition: &str) -> Vec<GradientCheck> {
 
 #[test]
 fn gradients_of_neuron_layers_match_finite_differences() {
-    let absolute = |shape: &[usize]| layer("type: 'AbsVal'").bottom(shape);
-    run([absolute(&[]), absolute(&[2, 3, 7])]);
+    let abs_val = |shape: &[usize]| layer("type: 'AbsVal'").bottom(shape);
+    run([abs_val(&[]), abs_val(&[2, 3, 7])]);
     let definitions = [
         "type: 'BNLL'",
         "type: 'Clip' clip_param { min: -0.51 max: 0.2 }",
@@ -71,13 +71,13 @@ fn gradients_of_neuron_layers_match_finite_differences() {
 #[test]
 fn gradients_of_prelu_match_finite_differences() {
     let prelu = |more: &str, shape: &[usize]| layer(&format!("type: 'PReLU' {more}")).bottom(shape);
-    let shared = "prelu_param { channel_shared: true }";
+    let channel_shared = "prelu_param { channel_shared: true }";
     run([
         prelu("", &[2, 3]),
         prelu("", &[2, 3, 5]),
         prelu("", &[1, 2, 3, 4]).in_place(),
-        prelu(shared, &[2, 3, 5]),
-        prelu(shared, &[3, 1]).in_place(),
+        prelu(channel_shared, &[2, 3, 5]),
+        prelu(channel_shared, &[3, 1]).in_place(),
     ]);
 }
 
@@ -116,9 +116,9 @@ fn gradients_of_scale_match_finite_differences() {
 fn gradients_of_batch_norm_match_finite_differences() {
     let norm =
         |more: &str, shape: &[usize]| layer(&format!("type: 'BatchNorm' {more}")).bottom(shape);
-    // `stored` checks a BatchNorm layer that uses stored statistics, divided by the stored scale
-    // factor 2.
-    let stored = |shape: &[usize]| {
+    // `stored_statistics` checks a BatchNorm layer that uses stored statistics, divided by the
+    // stored scale factor 2.
+    let stored_statistics = |shape: &[usize]| {
         norm("batch_norm_param { use_global_stats: true eps: 0.1 }", shape)
             .param(0, |i| i as f64 - 0.5)
             .param(1, |i| i as f64 + 1.0)
@@ -130,8 +130,8 @@ fn gradients_of_batch_norm_match_finite_differences() {
         norm("", &[3, 2, 1, 17]).in_place(),
         norm("batch_norm_param { eps: 0.5 }", &[5, 1, 3]),
         norm("phase: TEST batch_norm_param { use_global_stats: false }", &[4, 3, 2]),
-        stored(&[2, 3, 5]),
-        stored(&[2, 3]).in_place(),
+        stored_statistics(&[2, 3, 5]),
+        stored_statistics(&[2, 3]).in_place(),
     ]);
 }
 
@@ -166,8 +166,8 @@ fn gradients_of_lrn_match_finite_differences() {
 #[test]
 fn gradients_of_eltwise_match_finite_differences() {
     let eltwise = |more: &str, bottoms: usize| {
-        let one = layer(&format!("{more} type: 'Eltwise'"));
-        (0..bottoms).fold(one, |one, _| one.bottom(&[2, 3, 5]))
+        let check = layer(&format!("{more} type: 'Eltwise'"));
+        (0..bottoms).fold(check, |check, _| check.bottom(&[2, 3, 5]))
     };
     let coeff = |n: usize| {
         let bottoms = (0..n).map(|i| format!("bottom: 'x{i}' "));
@@ -178,9 +178,9 @@ fn gradients_of_eltwise_match_finite_differences() {
     // The bottoms of Eltwise differ at every element, because the maximum of equal values has no
     // derivative.
     let maximum = |bottoms: usize| {
-        let one = layer("type: 'Eltwise' eltwise_param { operation: MAX }");
-        (0..bottoms).fold(one, |one, b| {
-            one.bottom_with(&[2, 3, 5], move |i| ((7 * i + 5 * b) % 32) as f64 / 16.0 - 1.0)
+        let check = layer("type: 'Eltwise' eltwise_param { operation: MAX }");
+        (0..bottoms).fold(check, |check, b| {
+            check.bottom_with(&[2, 3, 5], move |i| ((7 * i + 5 * b) % 32) as f64 / 16.0 - 1.0)
         })
     };
     run([
@@ -206,7 +206,7 @@ fn gradients_of_dropout_in_the_test_phase_match_finite_differences() {
     ]);
 }
 
-fn windows(kind: &str, param: &str, shape: &[usize]) -> GradientCheck {
+fn window_layer(kind: &str, param: &str, shape: &[usize]) -> GradientCheck {
     layer(&format!("type: '{kind}' convolution_param {{ {param} }}")).bottom(shape)
 }
 
@@ -216,29 +216,41 @@ fn gradients_of_convolution_layers_match_finite_differences() {
         convolution_param { num_output: 2 kernel_size: 2 }";
     let uneven_window = "kernel_h: 3 kernel_w: 2 stride_h: 2 stride_w: 1 pad_h: 1 pad_w: 0";
     run([
-        windows("Convolution", "num_output: 3 kernel_size: 3", &[2, 2, 5, 4]),
-        windows(
+        window_layer("Convolution", "num_output: 3 kernel_size: 3", &[2, 2, 5, 4]),
+        window_layer(
             "Convolution",
             &format!("num_output: 4 group: 2 bias_term: false {uneven_window}"),
             &[1, 4, 7, 5],
         ),
-        windows("Convolution", "num_output: 2 kernel_size: 3 dilation: 2 pad: 1", &[2, 3, 11]),
-        windows("Convolution", "num_output: 2 kernel_size: 2 axis: 2", &[2, 1, 2, 3, 4, 3]),
-        windows("Convolution", "num_output: 3 kernel_size: 1", &[3, 2, 3, 1]),
+        window_layer("Convolution", "num_output: 2 kernel_size: 3 dilation: 2 pad: 1", &[2, 3, 11]),
+        window_layer("Convolution", "num_output: 2 kernel_size: 2 axis: 2", &[2, 1, 2, 3, 4, 3]),
+        window_layer("Convolution", "num_output: 3 kernel_size: 1", &[3, 2, 3, 1]),
         // The following depthwise convolutions have one or two filters per channel.
-        windows("Convolution", "num_output: 3 group: 3 kernel_size: 3 pad: 1", &[2, 3, 5, 7]),
-        windows(
+        window_layer("Convolution", "num_output: 3 group: 3 kernel_size: 3 pad: 1", &[2, 3, 5, 7]),
+        window_layer(
             "Convolution",
             "num_output: 6 group: 3 kernel_size: 3 stride: 2 dilation: 2 pad: 3",
             &[1, 3, 11, 9],
         ),
         layer(two_convolutions).bottom(&[1, 2, 3, 4]).bottom(&[1, 2, 3, 4]),
-        windows("Deconvolution", "num_output: 3 kernel_size: 3 stride: 2 pad: 1", &[2, 2, 3, 2]),
-        windows("Deconvolution", &format!("num_output: 4 group: 2 {uneven_window}"), &[1, 2, 3, 4]),
-        windows("Deconvolution", "num_output: 2 kernel_size: 2 dilation: 3", &[2, 3, 4]),
-        windows("Deconvolution", "num_output: 3 group: 3 kernel_size: 4 stride: 2", &[1, 3, 5, 4]),
-        windows("Im2col", "kernel_size: 2 stride: 3 pad: 1", &[2, 3, 5, 4]),
-        windows("Im2col", "kernel_size: 3 dilation: 2", &[1, 2, 7]),
+        window_layer(
+            "Deconvolution",
+            "num_output: 3 kernel_size: 3 stride: 2 pad: 1",
+            &[2, 2, 3, 2],
+        ),
+        window_layer(
+            "Deconvolution",
+            &format!("num_output: 4 group: 2 {uneven_window}"),
+            &[1, 2, 3, 4],
+        ),
+        window_layer("Deconvolution", "num_output: 2 kernel_size: 2 dilation: 3", &[2, 3, 4]),
+        window_layer(
+            "Deconvolution",
+            "num_output: 3 group: 3 kernel_size: 4 stride: 2",
+            &[1, 3, 5, 4],
+        ),
+        window_layer("Im2col", "kernel_size: 2 stride: 3 pad: 1", &[2, 3, 5, 4]),
+        window_layer("Im2col", "kernel_size: 3 dilation: 2", &[1, 2, 7]),
     ]);
 }
 
@@ -271,7 +283,7 @@ fn gradients_of_recurrent_layers_match_finite_differences() {
             .bottom(x)
             .constant(&x[..2], cont(x[1]))
     };
-    let exposed = "expose_hidden: true";
+    let expose_hidden = "expose_hidden: true";
     let mut checks = Vec::new();
     for kind in ["LSTM", "RNN"] {
         checks.extend([
@@ -283,10 +295,10 @@ fn gradients_of_recurrent_layers_match_finite_differences() {
     }
     let state = [1, 3, 2];
     checks.extend([
-        recurrent("LSTM", exposed, &[4, 3, 2]).bottom(&state).bottom(&state),
-        recurrent("LSTM", exposed, &[2, 3, 2]).bottom(&[3, 1]).bottom(&state).bottom(&state),
-        recurrent("RNN", exposed, &[4, 3, 2]).bottom(&state),
-        recurrent("RNN", exposed, &[2, 3, 2]).bottom(&[3, 1]).bottom(&state),
+        recurrent("LSTM", expose_hidden, &[4, 3, 2]).bottom(&state).bottom(&state),
+        recurrent("LSTM", expose_hidden, &[2, 3, 2]).bottom(&[3, 1]).bottom(&state).bottom(&state),
+        recurrent("RNN", expose_hidden, &[4, 3, 2]).bottom(&state),
+        recurrent("RNN", expose_hidden, &[2, 3, 2]).bottom(&[3, 1]).bottom(&state),
         layer("type: 'LSTMUnit'").bottom(&[1, 3, 5]).bottom(&[1, 3, 20]).constant(&[1, 3], cont(1)),
     ]);
     run(checks);
@@ -381,7 +393,7 @@ fn scores(shape: &[usize], definition: &str) -> GradientCheck {
 fn gradients_of_losses_match_finite_differences() {
     let probability = |i: usize| 0.05 + (i * 7 % 11) as f64 / 12.0;
     let class = |i: usize| (i * 2 % 3) as f64;
-    let ignored = "loss_param { ignore_label: 1 normalization: VALID }";
+    let ignore_label = "loss_param { ignore_label: 1 normalization: VALID }";
     let pairs = |definition: &str| {
         layer(definition)
             .bottom(&[5, 3])
@@ -394,7 +406,7 @@ fn gradients_of_losses_match_finite_differences() {
         layer("type: 'EuclideanLoss'").bottom(&[3, 5]).bottom(&[3, 5, 1]),
         layer("type: 'EuclideanLoss'").bottom(&[7]).bottom(&[7]),
         layer("type: 'SigmoidCrossEntropyLoss'").bottom(&[3, 5]).constant(&[3, 5], probability),
-        layer(&format!("type: 'SigmoidCrossEntropyLoss' {ignored}"))
+        layer(&format!("type: 'SigmoidCrossEntropyLoss' {ignore_label}"))
             .bottom(&[3, 5])
             .constant(&[3, 5], class),
         scores(&[5, 3], "type: 'HingeLoss'").constant(&[5], class),
@@ -403,7 +415,7 @@ fn gradients_of_losses_match_finite_differences() {
             .bottom_with(&[5, 3], probability)
             .constant(&[5], class),
         layer(infogain).bottom(&[5, 3]).constant(&[5], class).constant(&[3, 3], matrix),
-        layer(&format!("{infogain} infogain_loss_param {{ axis: -2 }} {ignored}"))
+        layer(&format!("{infogain} infogain_loss_param {{ axis: -2 }} {ignore_label}"))
             .bottom(&[2, 3, 7])
             .constant(&[2, 7], class)
             .constant(&[9], matrix),

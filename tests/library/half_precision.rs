@@ -8,10 +8,10 @@ use cortado::{
 };
 
 /// Returns the accuracy of Caffe's trained LeNet on 300 MNIST digits.
-fn accuracy<T: Element>(definition: &NetParameter, trained: &NetParameter) -> f64 {
+fn accuracy<T: Element>(definition: &NetParameter, trained_net: &NetParameter) -> f64 {
     let builder = Net::<T>::builder(&CpuDevice::new()).phase(Phase::Test);
     let mut net = builder.build(definition).unwrap();
-    assert!(!net.copy_trained_from(trained).unwrap().is_empty());
+    assert!(!net.copy_trained_from(trained_net).unwrap().is_empty());
     let (_, scores) = mean_scores(&mut net, 3, |_, _| {}).unwrap();
     scores.iter().find(|score| score.name == "accuracy").unwrap().value
 }
@@ -22,9 +22,10 @@ fn lenet_has_the_same_accuracy_in_half_precision() {
     let text = include_str!("../../examples/mnist/lenet.prototxt");
     let text = text.replace("idx:examples/mnist/data/t10k", &source);
     let definition = proto::parse_text(text, "lenet.prototxt").unwrap();
-    let trained = proto::read_trained_net(lenet_weights()).unwrap();
-    let expected = accuracy::<f32>(&definition, &trained);
-    let half_accuracies = [accuracy::<f16>, accuracy::<bf16>].map(|run| run(&definition, &trained));
+    let trained_net = proto::read_trained_net(lenet_weights()).unwrap();
+    let expected = accuracy::<f32>(&definition, &trained_net);
+    let half_accuracies =
+        [accuracy::<f16>, accuracy::<bf16>].map(|run| run(&definition, &trained_net));
     eprintln!("accuracy: {expected} in f32, {half_accuracies:?} in f16 and bf16");
     // Caffe logged an accuracy of 0.9903 on the whole test set of MNIST.
     assert!(expected >= 0.98, "{expected}");

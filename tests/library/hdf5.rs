@@ -56,7 +56,7 @@ fn layer(name: &str, blobs: Vec<BlobProto>) -> LayerParameter {
 }
 
 /// Returns the net in the test files, with its layers sorted by name.
-fn trained() -> NetParameter {
+fn trained_net() -> NetParameter {
     let layer = vec![
         layer("a", vec![ramp(&[8, 8], -32), ramp(&[8], 100)]),
         layer("b", vec![BlobProto::default(), ramp(&[8], 200)]),
@@ -82,13 +82,13 @@ fn assert_error_contains<T: std::fmt::Debug>(result: cortado::Result<T>, parts: 
 #[test]
 fn weights_in_hdf5_files_are_read_and_copied_to_a_net() {
     for name in ["float.caffemodel.h5", "big_endian.caffemodel.h5"] {
-        assert_eq!(proto::read_trained_net(fixture(name)).unwrap(), trained(), "{name}");
+        assert_eq!(proto::read_trained_net(fixture(name)).unwrap(), trained_net(), "{name}");
     }
     for name in ["float.caffemodel.h5", "double.caffemodel.h5", "diffs.caffemodel.h5"] {
         let mut net = net();
-        let copied = net.copy_trained_from(&proto::read_trained_net(fixture(name)).unwrap());
-        assert_eq!(copied.unwrap(), ["a", "b", "conv"], "{name}");
-        let want = trained();
+        let copied_layers = net.copy_trained_from(&proto::read_trained_net(fixture(name)).unwrap());
+        assert_eq!(copied_layers.unwrap(), ["a", "b", "conv"], "{name}");
+        let want = trained_net();
         for (layer, index, blob) in [
             ("a", 0, &want.layer[0].blobs[0]),
             ("a", 1, &want.layer[0].blobs[1]),
@@ -106,7 +106,7 @@ fn weights_in_hdf5_files_are_read_and_copied_to_a_net() {
 fn hdf5_files_with_other_extensions_are_recognized_by_content() {
     let path = output_path("renamed.caffemodel");
     fs::copy(fixture("float.caffemodel.h5"), &path).unwrap();
-    assert_eq!(proto::read_trained_net(&path).unwrap(), trained());
+    assert_eq!(proto::read_trained_net(&path).unwrap(), trained_net());
     fs::copy(fixture("float.solverstate.h5"), &path).unwrap();
     assert_eq!(proto::read_solver_state(&path).unwrap().iter, Some(7));
 }
@@ -119,9 +119,9 @@ fn gradients_in_hdf5_files_are_read_and_written() {
     };
     assert_eq!(read.layer[0].blobs[0].diff, negated(&[8, 8], -32));
     // A blob that shares another blob's values has a separate gradient.
-    let shared = &read.layer[1].blobs[0];
-    assert_eq!((&shared.data[..], &shared.diff), (&[][..], &negated(&[8, 8], -32)));
-    assert_eq!(shared.shape, ramp(&[8, 8], 0).shape);
+    let shared_blob = &read.layer[1].blobs[0];
+    assert_eq!((&shared_blob.data[..], &shared_blob.diff), (&[][..], &negated(&[8, 8], -32)));
+    assert_eq!(shared_blob.shape, ramp(&[8, 8], 0).shape);
 
     let path = output_path("diffs.caffemodel.h5");
     proto::write_trained_net(&path, &read).unwrap();
@@ -131,7 +131,7 @@ fn gradients_in_hdf5_files_are_read_and_written() {
 #[test]
 fn an_hdf5_file_of_a_net_has_the_layout_of_caffe() {
     let mut net = net();
-    net.copy_trained_from(&trained()).unwrap();
+    net.copy_trained_from(&trained_net()).unwrap();
     let mut message = net.to_proto(false).unwrap();
     assert_eq!(message.layer[4].blobs[0].data, ramp(&[8, 8], -32).data);
     net.strip_shared_params(&mut message);
@@ -139,11 +139,11 @@ fn an_hdf5_file_of_a_net_has_the_layout_of_caffe() {
     proto::write_trained_net(&path, &message).unwrap();
     // The written file must contain the same net as the file that h5py wrote. Blob `b.0` shares the
     // values of `a.0`, so `b.0` has no dataset.
-    assert_eq!(proto::read_trained_net(&path).unwrap(), trained());
+    assert_eq!(proto::read_trained_net(&path).unwrap(), trained_net());
     // An HDF5 file must contain no timestamps: a second file with the same net has the same bytes.
-    let first = fs::read(&path).unwrap();
+    let first_bytes = fs::read(&path).unwrap();
     proto::write_trained_net(&path, &message).unwrap();
-    assert!(fs::read(&path).unwrap() == first);
+    assert!(fs::read(&path).unwrap() == first_bytes);
 }
 
 #[test]
@@ -170,16 +170,16 @@ fn values_and_shapes_in_hdf5_files_are_read_back_bit_identical() {
     proto::write_trained_net(&path, &message).unwrap();
     let read = proto::read_trained_net(&path).unwrap();
     assert_eq!(read.encode_to_vec().len(), message.encode_to_vec().len());
-    let mut sorted = message;
-    sorted.layer.sort_by(|a, b| a.name().cmp(b.name()));
+    let mut sorted_message = message;
+    sorted_message.layer.sort_by(|a, b| a.name().cmp(b.name()));
     let mut read = read;
     read.layer.sort_by(|a, b| a.name().cmp(b.name()));
-    assert!(read.encode_to_vec() == sorted.encode_to_vec());
+    assert!(read.encode_to_vec() == sorted_message.encode_to_vec());
     // A blob message with four legacy extents is written with a shape of four axes.
     let (num, channels, height, width) = (Some(1), Some(1), Some(2), Some(3));
-    let legacy = BlobProto { num, channels, height, width, ..ramp(&[1, 1, 2, 3], 1) };
-    let legacy = BlobProto { shape: None, ..legacy };
-    let message = NetParameter { layer: vec![layer("l", vec![legacy])], ..Default::default() };
+    let legacy_blob = BlobProto { num, channels, height, width, ..ramp(&[1, 1, 2, 3], 1) };
+    let legacy_blob = BlobProto { shape: None, ..legacy_blob };
+    let message = NetParameter { layer: vec![layer("l", vec![legacy_blob])], ..Default::default() };
     proto::write_trained_net(&path, &message).unwrap();
     let read = proto::read_trained_net(&path).unwrap();
     assert_eq!(read.layer[0].blobs, [ramp(&[1, 1, 2, 3], 1)]);
@@ -216,12 +216,12 @@ fn solver_states_in_hdf5_files_are_read_and_written() {
 fn unsuitable_hdf5_files_cause_errors_and_change_no_weights() {
     let assert_refused = |name: &str, parts: &[&str]| {
         let mut net = net();
-        let before = net.to_proto(false).unwrap();
+        let old_params = net.to_proto(false).unwrap();
         let path = fixture(name);
-        let copied = proto::read_trained_net(&path)
+        let result = proto::read_trained_net(&path)
             .and_then(|read| net.copy_trained_from(&read).map_err(|error| error.context(name)));
-        assert_error_contains(copied, &[&[name], parts].concat());
-        assert_eq!(net.to_proto(false).unwrap(), before, "{name}");
+        assert_error_contains(result, &[&[name], parts].concat());
+        assert_eq!(net.to_proto(false).unwrap(), old_params, "{name}");
     };
     assert_refused("shape.caffemodel.h5", &["layer `a`", "parameter 1", "[4, 2]", "[8]"]);
     assert_refused("missing.caffemodel.h5", &["layer `a`", "2 parameters", "found 1"]);
@@ -237,7 +237,7 @@ fn unsuitable_hdf5_files_cause_errors_and_change_no_weights() {
     assert_error_contains(state("float.caffemodel.h5"), &["float.caffemodel.h5", "`history`"]);
     assert_error_contains(state("gone.solverstate.h5"), &["gone.solverstate.h5", "No such file"]);
     let path = output_path("other.caffemodel.h5");
-    fs::write(&path, trained().encode_to_vec()).unwrap();
+    fs::write(&path, trained_net().encode_to_vec()).unwrap();
     assert_error_contains(
         proto::read_trained_net(&path),
         &["other.caffemodel.h5", "not an HDF5 file"],
@@ -266,9 +266,9 @@ fn layer_names_that_are_invalid_hdf5_group_names_are_refused() {
     let solver = format!("net_param {{ {definition} }} base_lr: 0.1 lr_policy: 'fixed'");
     let solver = format!("{solver} max_iter: 1 snapshot_format: HDF5 snapshot_prefix: 'n'");
     let param = proto::parse_text::<SolverParameter>(solver, "solver").unwrap();
-    let built = Solver::<f32>::new(param, &CpuDevice::with_threads(1).unwrap()).map(|_| ());
+    let result = Solver::<f32>::new(param, &CpuDevice::with_threads(1).unwrap()).map(|_| ());
     assert_error_contains(
-        built,
+        result,
         &["snapshot_format", "layer `block/conv`", "slash", "BINARYPROTO"],
     );
 }
@@ -277,25 +277,25 @@ fn layer_names_that_are_invalid_hdf5_group_names_are_refused() {
 fn damaged_hdf5_files_are_refused_or_read_without_panic() {
     for name in ["float.caffemodel.h5", "diffs.caffemodel.h5"] {
         let bytes = fs::read(fixture(name)).unwrap();
-        let whole = proto::read_trained_net(fixture(name)).unwrap();
+        let complete_net = proto::read_trained_net(fixture(name)).unwrap();
         let path = output_path(&format!("cut.{name}"));
-        let mut refused = 0;
+        let mut refused_count = 0;
         for end in (0..bytes.len()).step_by(61).chain([bytes.len() - 1]) {
             fs::write(&path, &bytes[..end]).unwrap();
             match proto::read_trained_net(&path) {
-                Ok(read) => assert_eq!(read, whole, "{end}"),
+                Ok(read) => assert_eq!(read, complete_net, "{end}"),
                 Err(error) => {
-                    refused += 1;
+                    refused_count += 1;
                     assert!(error.to_string().contains(path.to_str().unwrap()), "{error}");
                 }
             }
         }
-        assert!(refused > 100, "{refused}");
+        assert!(refused_count > 100, "{refused_count}");
         for at in (0..bytes.len()).step_by(31) {
             for value in [0, 1, 0x7f, 0xff] {
-                let mut changed = bytes.clone();
-                changed[at] = value;
-                fs::write(&path, changed).unwrap();
+                let mut changed_bytes = bytes.clone();
+                changed_bytes[at] = value;
+                fs::write(&path, changed_bytes).unwrap();
                 let _ = proto::read_trained_net(&path);
             }
         }
@@ -344,7 +344,7 @@ fn runs_resumed_from_hdf5_and_binary_files_are_bit_identical() {
         return;
     };
     let device = CpuDevice::with_threads(1).unwrap();
-    let mut resumed = 0;
+    let mut resumed_count = 0;
     for row in table(&solvers.join("cases.tsv")) {
         let case = solvers.join(&row[0]);
         let mut param = proto::read_solver(case.join("solver.prototxt")).unwrap();
@@ -379,7 +379,7 @@ fn runs_resumed_from_hdf5_and_binary_files_are_bit_identical() {
         let weight_bytes =
             |solver: &Solver<f32>| solver.net().to_proto(false).unwrap().encode_to_vec();
         assert!(weight_bytes(&binary) == weight_bytes(&hdf5), "{}", row[0]);
-        resumed += 1;
+        resumed_count += 1;
     }
-    assert!(resumed > 5, "{resumed}");
+    assert!(resumed_count > 5, "{resumed_count}");
 }

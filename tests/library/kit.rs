@@ -42,11 +42,11 @@ fn a_device_with_four_methods_passes_the_conformance_kit() {
 fn conformance_names_lists_the_checks_in_order() {
     let mut checks: Vec<_> = CPU.results.iter().map(|finding| finding.check).collect();
     checks.dedup();
-    let differing = NAMES.iter().zip(&checks).find(|(name, check)| name != check);
+    let first_difference = NAMES.iter().zip(&checks).find(|(name, check)| name != check);
     assert!(
         NAMES == checks,
         "src/conformance/mod.rs: the list in `conformance!` differs from the {} checks of the kit; \
-         first difference (listed, found): {differing:?}",
+         first difference (listed, found): {first_difference:?}",
         checks.len()
     );
 }
@@ -89,11 +89,15 @@ fn a_device_that_injects_no_failures_skips_their_check_and_the_table_says_so() {
 
 #[test]
 fn every_kernel_has_a_check_and_every_check_has_a_declared_kernel() {
-    let declared: BTreeSet<_> = kernel::names().collect();
-    let checked = CPU.results.iter().filter_map(|finding| Some((finding.kernel?, finding.check)));
-    assert_eq!(checked.clone().map(|(kernel, _)| kernel).collect::<BTreeSet<_>>(), declared);
+    let declared_kernels: BTreeSet<_> = kernel::names().collect();
+    let kernels_and_checks =
+        CPU.results.iter().filter_map(|finding| Some((finding.kernel?, finding.check)));
+    assert_eq!(
+        kernels_and_checks.clone().map(|(kernel, _)| kernel).collect::<BTreeSet<_>>(),
+        declared_kernels
+    );
     let table = CPU.coverage().to_string();
-    for (kernel, check) in checked {
+    for (kernel, check) in kernels_and_checks {
         assert!(table.contains(&format!("\n| {check} |")), "{kernel}: no row `{check}`\n{table}");
     }
 }

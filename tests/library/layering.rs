@@ -25,13 +25,13 @@ struct File {
     reexports: BTreeMap<String, ModulePath>,
 }
 
-fn source() -> PathBuf {
+fn source_folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("src")
 }
 
 impl Sources {
     fn read() -> Self {
-        Self::read_folder(&source())
+        Self::read_folder(&source_folder())
     }
 
     fn read_folder(folder: &Path) -> Self {
@@ -60,11 +60,11 @@ impl Sources {
         let mut path = path.to_vec();
         // No chain of re-exports is longer than eight steps.
         for _ in 0..8 {
-            let known =
+            let module_len =
                 (1..=path.len()).rev().find(|&len| self.files.contains_key(&path[..len]))?;
-            let (module, file) = self.files.get_key_value(&path[..known])?;
-            match path.get(known).and_then(|item| file.reexports.get(item)) {
-                Some(target) => path = [target, &path[known + 1..]].concat(),
+            let (module, file) = self.files.get_key_value(&path[..module_len])?;
+            match path.get(module_len).and_then(|item| file.reexports.get(item)) {
+                Some(target) => path = [target, &path[module_len + 1..]].concat(),
                 None => return Some(module),
             }
         }
@@ -72,17 +72,17 @@ impl Sources {
     }
 
     fn dependencies(&self) -> BTreeMap<&ModulePath, BTreeSet<&ModulePath>> {
-        let of = |(module, file): (&'_ ModulePath, &'_ File)| {
+        let targets_of = |(module, file): (&'_ ModulePath, &'_ File)| {
             let targets = file.imports.iter().filter_map(|path| self.defining_module(path));
             targets.filter(|target| *target != module).cloned().collect::<BTreeSet<_>>()
         };
         self.files
             .iter()
             .map(|(module, file)| {
-                let targets = of((module, file));
-                let known =
+                let targets = targets_of((module, file));
+                let modules =
                     targets.iter().map(|target| self.files.get_key_value(target).unwrap().0);
-                (module, known.collect())
+                (module, modules.collect())
             })
             .collect()
     }
@@ -171,8 +171,8 @@ fn named_paths(
     let mut statements = code;
     while let Some((before, is_reexport, tree, after)) = next_use(statements) {
         rest.push_str(before);
-        for (path, name) in flattened(tree) {
-            let Some(path) = absolute(&path, module, modules) else { continue };
+        for (path, name) in flatten(tree) {
+            let Some(path) = absolute_path(&path, module, modules) else { continue };
             if is_reexport {
                 reexports.insert(name, path);
             } else {
@@ -182,10 +182,10 @@ fn named_paths(
         statements = after;
     }
     rest.push_str(statements);
-    let separated = |c: char| !(c.is_alphanumeric() || "_:$".contains(c));
-    for word in rest.split(separated).filter(|word| word.contains("::")) {
+    let is_separator = |c: char| !(c.is_alphanumeric() || "_:$".contains(c));
+    for word in rest.split(is_separator).filter(|word| word.contains("::")) {
         let path: ModulePath = word.trim_matches(':').split("::").map(str::to_owned).collect();
-        imports.extend(absolute(&path, module, modules));
+        imports.extend(absolute_path(&path, module, modules));
     }
     (imports, reexports)
 }
@@ -206,11 +206,11 @@ fn next_use(code: &str) -> Option<(&str, bool, &str, &str)> {
 
 /// Returns the paths in an import tree such as `a::{b, c as d}`, each with its name in the
 /// importing module.
-fn flattened(tree: &str) -> Vec<(ModulePath, String)> {
+fn flatten(tree: &str) -> Vec<(ModulePath, String)> {
     let tree = tree.trim();
     if let Some((prefix, group)) = tree.split_once('{') {
         let group = &group[..closing_brace(group)];
-        let inner = split_group(group).into_iter().flat_map(flattened);
+        let inner = split_group(group).into_iter().flat_map(flatten);
         let prefix = segments(prefix.trim_end_matches("::"));
         return inner
             .map(|(path, name)| {
@@ -252,7 +252,7 @@ fn split_group(group: &str) -> Vec<&str> {
 
 /// Resolves `super`, `self` and names of child modules to an absolute path. Returns `None` if the
 /// path belongs to another crate.
-fn absolute(
+fn absolute_path(
     path: &[String],
     module: &ModulePath,
     modules: &BTreeSet<ModulePath>,
@@ -274,13 +274,13 @@ fn absolute(
 /// Returns the modules that a source file declares, in the order of the declarations.
 fn declared_modules(file: &Path) -> Vec<String> {
     let text = fs::read_to_string(file).unwrap();
-    let declared = text.lines().filter_map(|line| {
+    let names = text.lines().filter_map(|line| {
         let line = line.split("mod ").collect::<Vec<_>>();
         let [visibility, name] = line[..] else { return None };
         let is_declaration = visibility.is_empty() || visibility.starts_with("pub");
         is_declaration.then(|| name.split_once(';').map(|(name, _)| name.to_owned()))?
     });
-    declared.collect()
+    names.collect()
 }
 
 /// Returns a cycle of dependencies among modules, if there is one.
@@ -291,25 +291,25 @@ fn cycle<'a>(
         node: &'a ModulePath,
         dependencies: &BTreeMap<&'a ModulePath, BTreeSet<&'a ModulePath>>,
         path: &mut Vec<&'a ModulePath>,
-        done: &mut BTreeSet<&'a ModulePath>,
+        done_nodes: &mut BTreeSet<&'a ModulePath>,
     ) -> Option<Vec<&'a ModulePath>> {
         if let Some(start) = path.iter().position(|visited| *visited == node) {
             return Some(path[start..].to_vec());
         }
-        if !done.insert(node) {
+        if !done_nodes.insert(node) {
             return None;
         }
         path.push(node);
         for target in dependencies.get(node).into_iter().flatten() {
-            if let Some(found) = visit(target, dependencies, path, done) {
+            if let Some(found) = visit(target, dependencies, path, done_nodes) {
                 return Some(found);
             }
         }
         path.pop();
         None
     }
-    let mut done = BTreeSet::new();
-    dependencies.keys().find_map(|node| visit(node, dependencies, &mut Vec::new(), &mut done))
+    let mut done_nodes = BTreeSet::new();
+    dependencies.keys().find_map(|node| visit(node, dependencies, &mut Vec::new(), &mut done_nodes))
 }
 
 /// Asserts that no child module of `parent` imports a module that `order` lists later. `order`
@@ -350,15 +350,15 @@ fn cycle_search_finds_a_cycle_of_three_modules_and_none_in_a_tree() {
     let [a, b, c] = ["a", "b", "c"].map(segments);
     let tree = BTreeMap::from([(&a, BTreeSet::from([&b, &c])), (&b, BTreeSet::from([&c]))]);
     assert_eq!(cycle(&tree), None);
-    let mut closed = tree;
-    closed.insert(&c, BTreeSet::from([&a]));
-    assert_eq!(cycle(&closed).unwrap().len(), 3);
+    let mut cyclic_graph = tree;
+    cyclic_graph.insert(&c, BTreeSet::from([&a]));
+    assert_eq!(cycle(&cyclic_graph).unwrap().len(), 3);
 }
 
 #[test]
 fn every_source_file_belongs_to_a_declared_module() {
-    let modules = declared_modules(&source().join("lib.rs"));
-    for entry in fs::read_dir(source()).unwrap() {
+    let modules = declared_modules(&source_folder().join("lib.rs"));
+    for entry in fs::read_dir(source_folder()).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
         let module = name.strip_suffix(".rs").unwrap_or(&name).to_owned();
         assert!(module == "lib" || modules.contains(&module), "{name}");
@@ -368,17 +368,17 @@ fn every_source_file_belongs_to_a_declared_module() {
 #[test]
 fn modules_import_only_modules_listed_above_them() {
     let sources = Sources::read();
-    let crate_modules = declared_modules(&source().join("lib.rs"));
+    let crate_modules = declared_modules(&source_folder().join("lib.rs"));
     assert!(crate_modules.len() > 10, "{crate_modules:?}");
     assert_no_upward_import(&sources, &segments("crate"), &crate_modules);
-    let host_folders = declared_modules(&source().join("host/mod.rs"));
+    let host_folders = declared_modules(&source_folder().join("host/mod.rs"));
     assert!(host_folders.len() > 5, "{host_folders:?}");
     assert_no_upward_import(&sources, &segments("crate::host"), &host_folders);
 }
 
 #[test]
 fn imports_between_files_have_no_cycles() {
-    for folder in [source(), Path::new(env!("CARGO_MANIFEST_DIR")).join("cli/src")] {
+    for folder in [source_folder(), Path::new(env!("CARGO_MANIFEST_DIR")).join("cli/src")] {
         let sources = Sources::read_folder(&folder);
         let mut dependencies = sources.dependencies();
         let mut cycles = Vec::new();
@@ -411,15 +411,15 @@ const UNSAFE_MODULES: [&str; 8] = [
 fn only_permitted_modules_contain_unsafe_code() {
     let mut permissions = 0;
     for file in Sources::read().files.values() {
-        let path = file.path.strip_prefix(source()).unwrap();
+        let path = file.path.strip_prefix(source_folder()).unwrap();
         for (start, attribute) in file.code.match_indices("allow(unsafe_code)") {
             let item = file.code[start + attribute.len()..].trim_start_matches(")]").trim_start();
             let module = item.split_once("mod ").and_then(|(_, rest)| rest.split_once(';'));
             let module = module.map(|(name, _)| path.with_file_name(name));
             let module = module.unwrap_or_else(|| path.to_owned());
-            let allowed = UNSAFE_MODULES.iter().any(|allowed| module == Path::new(allowed));
+            let is_allowed = UNSAFE_MODULES.iter().any(|allowed| module == Path::new(allowed));
             assert!(
-                allowed,
+                is_allowed,
                 "{}: `allow(unsafe_code)` for {}, which is not a permitted module",
                 path.display(),
                 module.display()
@@ -430,9 +430,9 @@ fn only_permitted_modules_contain_unsafe_code() {
             .iter()
             .any(|block| file.code.contains(block));
         let module = path.with_extension("");
-        let allowed = UNSAFE_MODULES.iter().any(|allowed| module.starts_with(allowed));
+        let is_allowed = UNSAFE_MODULES.iter().any(|allowed| module.starts_with(allowed));
         assert!(
-            !is_unsafe || allowed,
+            !is_unsafe || is_allowed,
             "{}: unsafe code outside the permitted modules",
             path.display()
         );

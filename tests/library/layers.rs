@@ -77,10 +77,10 @@ fn every_layer_called_with_wrong_blob_counts_returns_an_error() {
         ("SPP", "spp_param { pyramid_height: 1 }"),
         ("Tile", "tile_param { tiles: 2 }"),
     ];
-    let needs_files =
+    let types_with_files =
         ["Data", "HDF5Data", "HDF5Output", "ImageData", "Parameter", "Python", "WindowData"];
     for kind in LayerRegistry::<f32>::standard().kinds() {
-        if needs_files.contains(&kind) {
+        if types_with_files.contains(&kind) {
             continue;
         }
         let fields = fields.iter().find(|(of, _)| *of == kind).map_or("", |(_, fields)| fields);
@@ -241,10 +241,11 @@ fn the_reference_bottom_of_crop_gets_a_zero_gradient() {
     net.blob("like").unwrap().diff_mut().unwrap().host_mut().unwrap().fill(9.0);
     net.forward().unwrap();
     net.backward().unwrap();
-    let cropped = [14.0, 15.0, 18.0, 19.0, 38.0, 39.0, 42.0, 43.0];
-    assert_eq!(data(&net, "y"), cropped);
-    let ones = (0u16..48).map(|i| f32::from(u8::from(cropped.contains(&f32::from(i)))));
-    assert_eq!(diff(&net, "x"), ones.collect::<Vec<_>>());
+    let cropped_values = [14.0, 15.0, 18.0, 19.0, 38.0, 39.0, 42.0, 43.0];
+    assert_eq!(data(&net, "y"), cropped_values);
+    let expected_diff =
+        (0u16..48).map(|i| f32::from(u8::from(cropped_values.contains(&f32::from(i)))));
+    assert_eq!(diff(&net, "x"), expected_diff.collect::<Vec<_>>());
     assert_eq!(diff(&net, "like"), [0.0; 8]);
 }
 
@@ -348,9 +349,9 @@ mod stochastic_pooling {
             assert_eq!(y, forward(&mut same, &x));
             let dx = backward(&mut net, &dy);
             for (w, window) in windows().into_iter().enumerate() {
-                let drawn: Vec<_> = window.iter().filter(|&&i| dx[i] != 0.0).collect();
-                assert_eq!(drawn.len(), 1);
-                assert_eq!((x[*drawn[0]], dx[*drawn[0]]), (y[w], dy[w]));
+                let drawn_indices: Vec<_> = window.iter().filter(|&&i| dx[i] != 0.0).collect();
+                assert_eq!(drawn_indices.len(), 1);
+                assert_eq!((x[*drawn_indices[0]], dx[*drawn_indices[0]]), (y[w], dy[w]));
                 assert!(y[w] > 0.0 || window.iter().all(|&i| x[i] <= 0.0));
             }
             outputs.push(y);
@@ -365,9 +366,9 @@ mod stochastic_pooling {
         let (x, dy) = (inputs(), (1..=12).map(f64::from).collect::<Vec<_>>());
         let means = |x: &[f64]| -> Vec<f64> {
             let mean = |window: Vec<usize>| {
-                let positive = || window.iter().map(|&i| x[i].max(0.0));
-                let sum: f64 = positive().sum();
-                if sum > 0.0 { positive().map(|x| x * x).sum::<f64>() / sum } else { 0.0 }
+                let positive_inputs = || window.iter().map(|&i| x[i].max(0.0));
+                let sum: f64 = positive_inputs().sum();
+                if sum > 0.0 { positive_inputs().map(|x| x * x).sum::<f64>() / sum } else { 0.0 }
             };
             windows().into_iter().map(mean).collect()
         };

@@ -28,12 +28,12 @@ fn transfers_are_attributed_to_kernel_element_type_and_call_site() {
     let [a, b] = [[1.0; 4], [2.0; 4]].map(|v| on_device(&Remote, v.to_vec()));
     let c = Blob::new(&Remote, &[4]).unwrap();
     let ledger = Ledger::new();
-    let open = ledger.open();
+    let guard = ledger.open();
     product(&Remote, [&a, &b, &c]).unwrap();
     assert_eq!(c.data().unwrap().host().unwrap(), [4.0; 4]);
     let line = line!() + 1;
     c.data().unwrap().view().device().unwrap();
-    drop(open);
+    drop(guard);
     // A closed ledger records no transfers.
     a.data_mut().unwrap().view_mut().device_mut().unwrap();
 
@@ -51,8 +51,11 @@ fn transfers_are_attributed_to_kernel_element_type_and_call_site() {
     assert!(gemm.site.file().ends_with("ledger.rs"), "{}", gemm.site);
     let fallback = find(EventKind::Fallback, Some("gemm"));
     assert_eq!((fallback.count, fallback.bytes, fallback.site), (1, 0, gemm.site));
-    let direct = find(EventKind::Upload, None);
-    assert_eq!((direct.count, direct.bytes, direct.site.line()), (1, 16, line));
+    let direct_upload = find(EventKind::Upload, None);
+    assert_eq!(
+        (direct_upload.count, direct_upload.bytes, direct_upload.site.line()),
+        (1, 16, line)
+    );
     assert_eq!(ledger.total(EventKind::Upload), Total { count: 1, bytes: 16 });
 
     let table = ledger.to_string();
@@ -95,7 +98,7 @@ fn denied_transfers_and_fallbacks_are_errors_and_change_nothing() {
         );
         let direct_access = c.data().unwrap().view().host().map(drop);
         expect_denied(direct_access, "download of 16 bytes on `remote` at tests");
-        let _inner = ledger::set_transfer_policy(Policy::Warn);
+        let _inner_policy = ledger::set_transfer_policy(Policy::Warn);
         assert_eq!(
             a.data().unwrap().host().unwrap(),
             [1.0; 4],
@@ -115,7 +118,7 @@ fn denied_transfers_and_fallbacks_are_errors_and_change_nothing() {
 #[test]
 fn policies_and_ledgers_apply_to_other_threads_only_through_a_context() {
     let ledger = Ledger::new();
-    let _open = ledger.open();
+    let _guard = ledger.open();
     let _policy = ledger::set_transfer_policy(Policy::Deny);
     let copy = || {
         let mut memory = SyncedMemory::new(&Remote, 8);
@@ -128,9 +131,9 @@ fn policies_and_ledgers_apply_to_other_threads_only_through_a_context() {
     let context = LedgerContext::current();
     std::thread::scope(|scope| {
         let thread = scope.spawn(move || {
-            let _entered = context.enter();
+            let _context = context.enter();
             let denied = copy();
-            let _inner = ledger::set_transfer_policy(Policy::Allow);
+            let _inner_policy = ledger::set_transfer_policy(Policy::Allow);
             (denied, copy())
         });
         let (denied, allowed) = thread.join().unwrap();
@@ -144,17 +147,17 @@ fn transfers_of_a_native_kernel_are_attributed_to_the_kernel() {
     let ledger = Ledger::new();
     let a = Blob::from_vec(&Remote, &[2], vec![1.0f32, 2.0]).unwrap();
     {
-        let _open = ledger.open();
+        let _guard = ledger.open();
         let _kernel = ledger::enter_kernel("doubled", "f32");
         a.data().unwrap().view().device().unwrap();
-        let inner = fallback::asum(&Remote, a.data().unwrap().view()).unwrap();
-        assert_eq!(inner, 3.0);
+        let sum = fallback::asum(&Remote, a.data().unwrap().view()).unwrap();
+        assert_eq!(sum, 3.0);
         a.data_mut().unwrap().view_mut().device_mut().unwrap();
         a.data().unwrap().host().unwrap();
     }
     let recorded: Vec<_> = ledger.entries().iter().map(|e| (e.kernel.unwrap(), e.kind)).collect();
-    let doubled = [("doubled", EventKind::Upload), ("doubled", EventKind::Download)];
-    assert_eq!(recorded, [&[("asum", EventKind::Fallback)], &doubled[..]].concat(), "{ledger}");
+    let transfers = [("doubled", EventKind::Upload), ("doubled", EventKind::Download)];
+    assert_eq!(recorded, [&[("asum", EventKind::Fallback)], &transfers[..]].concat(), "{ledger}");
 }
 
 /// Returns the kernel names that a ledger records for elementwise functions, a reduction and a
@@ -166,7 +169,7 @@ fn recorded_names(device: &impl Device) -> Vec<&'static str> {
     y.host_mut().unwrap();
     z.host_mut().unwrap();
     let ledger = Ledger::new();
-    let open = ledger.open();
+    let guard = ledger.open();
     let x = View::<f32, _>::new(&x, 4).unwrap();
     fn view(memory: &mut SyncedMemory<AnyDevice>) -> ViewMut<'_, f32, AnyDevice> {
         ViewMut::new(memory, 4).unwrap()
@@ -181,7 +184,7 @@ fn recorded_names(device: &impl Device) -> Vec<&'static str> {
     let (regularization, rule) = (Regularization::L2, UpdateRule::Sgd { momentum: 0.5 });
     let op = SolverUpdate { rate: 0.5, scale: 1.0, decay: 0.0, regularization, rule };
     device.solver_update(&op, x, view(&mut y), None, &mut [view(&mut z)]).unwrap();
-    drop(open);
+    drop(guard);
     assert!(ledger.unscoped_kernels().is_empty());
     let names: BTreeSet<_> = ledger.entries().iter().filter_map(|entry| entry.kernel).collect();
     names.into_iter().collect()
@@ -232,7 +235,7 @@ fn a_native_kernel_without_its_ledger_scope_is_recorded_as_unscoped() {
         let device = AnyDevice::new(&Unscoped(scope));
         let mut x = SyncedMemory::new(&device, 16);
         let ledger = Ledger::new();
-        let _open = ledger.open();
+        let _guard = ledger.open();
         let line = line!() + 1;
         device.scal(2.0f32, ViewMut::<f32, _>::new(&mut x, 4).unwrap()).unwrap();
         let found = ledger.unscoped_kernels();
@@ -250,8 +253,8 @@ fn a_fallback_with_invalid_operands_does_not_change_its_output() {
     assert_eq!(c.data().unwrap().host().unwrap(), [7.0; 3]);
     let short_output = Blob::<f32, _>::new(&Remote, &[2]).unwrap();
     let (x, mut y) = (a.data().unwrap(), short_output.data_mut().unwrap());
-    let copied = Remote.copy(x.view(), y.view_mut());
+    let result = Remote.copy(x.view(), y.view_mut());
     drop(y);
-    assert!(matches!(copied, Err(Error::Length { .. })));
+    assert!(matches!(result, Err(Error::Length { .. })));
     assert_eq!(short_output.data().unwrap().host().unwrap(), [0.0; 2]);
 }

@@ -181,11 +181,11 @@ struct Model {
 impl Model {
     /// Returns three flags: whether a step requires an allocation, an upload and a download.
     fn needs(&self, step: Step) -> [bool; 3] {
-        let initialized = self.host || self.device;
+        let is_initialized = self.host || self.device;
         match step {
-            Step::ReadHost | Step::WriteHost(_) => [false, false, initialized && !self.host],
+            Step::ReadHost | Step::WriteHost(_) => [false, false, is_initialized && !self.host],
             Step::ReadDevice | Step::WriteDevice(_) | Step::Prefetch => {
-                [!self.allocated, initialized && !self.device, false]
+                [!self.allocated, is_initialized && !self.device, false]
             }
             Step::OverwriteDevice(_) => [!self.allocated, false, false],
             _ => [false; 3],
@@ -205,8 +205,8 @@ impl Model {
             | Step::Adopt(value)
             | Step::HostOverwrite(value) => (value, true, false),
             Step::WriteDevice(value) | Step::OverwriteDevice(value) => (value, false, true),
-            // A failed write on the host may have changed the host side, so only a valid device
-            // side stays valid.
+            // A failed write may have changed the host side, so the host side becomes stale if the
+            // device side is valid.
             Step::HostOverwriteFails => (value, self.host && !self.device, self.device),
         };
         let reads = |step| {
@@ -233,7 +233,7 @@ fn check_sequence(sequence: &[(Step, bool)]) {
     let device = Remote::default();
     let mut memory = SyncedMemory::new(&device, LEN);
     let mut model = Model::default();
-    let mut copies = [0; 3];
+    let mut counts = [0; 3];
     for (index, &(step, fails)) in sequence.iter().enumerate() {
         let needs = model.needs(step);
         device.fails.store(fails, Relaxed);
@@ -242,7 +242,7 @@ fn check_sequence(sequence: &[(Step, bool)]) {
             assert!(found.is_err(), "{sequence:?}, step {index}");
         } else {
             let found = found.unwrap_or_else(|error| panic!("{sequence:?}, step {index}: {error}"));
-            for (count, need) in copies.iter_mut().zip(needs) {
+            for (count, need) in counts.iter_mut().zip(needs) {
                 *count += usize::from(need);
             }
             assert_eq!(found, model.apply(step), "{sequence:?}, step {index}");
@@ -250,7 +250,7 @@ fn check_sequence(sequence: &[(Step, bool)]) {
         if step == Step::HostOverwriteFails {
             model.apply(step);
         }
-        assert_eq!(device.counts(), copies, "{sequence:?}, step {index}");
+        assert_eq!(device.counts(), counts, "{sequence:?}, step {index}");
         assert_eq!(memory.head(), model.head(), "{sequence:?}, step {index}");
     }
     device.fails.store(false, Relaxed);
@@ -310,8 +310,8 @@ fn adopting_host_bytes_causes_no_copy() {
     let mut memory = SyncedMemory::new(&CpuDevice::new(), 8);
     memory.adopt(HostBytes::adopt(bytes)).unwrap();
     assert_eq!(memory.host().unwrap().as_ptr() as usize, address);
-    let wrong = memory.adopt(HostBytes::adopt(vec![0u8; 7]));
-    assert!(matches!(wrong, Err(Error::Length { operand: "bytes", want: 8, got: 7, .. })));
+    let result = memory.adopt(HostBytes::adopt(vec![0u8; 7]));
+    assert!(matches!(result, Err(Error::Length { operand: "bytes", want: 8, got: 7, .. })));
 }
 
 #[test]
@@ -369,9 +369,13 @@ fn reserved_device_memory_is_neither_read_nor_allocated_again() {
 
 #[test]
 fn a_panic_in_host_overwrite_does_not_change_the_value() {
-    let written = Step::WriteDevice(7);
-    let sequences: [(&[Step], u8); 4] =
-        [(&[], 0), (&[Step::WriteHost(7)], 7), (&[written], 7), (&[written, Step::ReadHost], 7)];
+    let write_step = Step::WriteDevice(7);
+    let sequences: [(&[Step], u8); 4] = [
+        (&[], 0),
+        (&[Step::WriteHost(7)], 7),
+        (&[write_step], 7),
+        (&[write_step, Step::ReadHost], 7),
+    ];
     for (sequence, value) in sequences {
         let mut memory = SyncedMemory::new(&Remote::default(), LEN);
         for &step in sequence {
@@ -406,8 +410,8 @@ fn views_outside_their_memory_are_errors() {
     let mut memory = SyncedMemory::new(&device, 10);
     assert!(matches!(View::<f32, _>::new(&memory, 3), Err(Error::Range { len: 2, .. })));
     let view = View::<f32, _>::new(&memory, 2).unwrap();
-    let reversed = std::ops::Range { start: 2, end: 1 };
-    assert!(view.slice(0..3).is_err() && view.slice(reversed).is_err());
+    let reversed_range = std::ops::Range { start: 2, end: 1 };
+    assert!(view.slice(0..3).is_err() && view.slice(reversed_range).is_err());
     assert_eq!(view.slice(1..2).unwrap().len(), 1);
     let mut view = ViewMut::<u16, _>::new(&mut memory, 5).unwrap();
     view.slice_mut(1..3).unwrap().host_mut().unwrap().fill(7);

@@ -51,8 +51,9 @@ fn weights(net: &SimulatedNet) -> Vec<Vec<f32>> {
 fn errors_of_invalid_net_definitions_name_the_layer_and_the_reason() {
     let two_layers_with_one_top =
         inner_product("a", "x", "y", "") + &inner_product("b", "x", "y", "");
-    let shared = inner_product("a", "x", "y", "param { name: \"w\" lr_mult: 1 }")
-        + &inner_product("b", "y", "z", "param { name: \"w\" lr_mult: 2 }");
+    let layers_with_one_parameter =
+        inner_product("a", "x", "y", "param { name: \"w\" lr_mult: 1 }")
+            + &inner_product("b", "y", "z", "param { name: \"w\" lr_mult: 2 }");
     // The bottoms of the Concat layer have no elements, but the sum of 64 extents of 2⁵⁸ overflows.
     let long_concat = r#"layer { name: "h" type: "Input" top: "h"
         input_param { shape { dim: 288230376151711744 dim: 0 } } }
@@ -69,7 +70,7 @@ fn errors_of_invalid_net_definitions_name_the_layer_and_the_reason() {
         (inner_product("a", "z", "y", ""), ["`a`", "unknown bottom blob `z`"]),
         (two_layers_with_one_top, ["`b`", "several layers"]),
         (inner_product("a", "x", "x", ""), ["`a`", "in place"]),
-        (shared, ["`b`", "lr_mult"]),
+        (layers_with_one_parameter, ["`b`", "lr_mult"]),
         (inner_product("a", "x", "y", "loss_weight: [1, 2]"), ["`a`", "loss_weight"]),
         (inner_product("a", "x", "y", "propagate_down: [true, true]"), ["`a`", "propagate_down"]),
         (inner_product("a", "x", "y", "param {} param {} param {}"), ["`a`", "`param` entries"]),
@@ -90,9 +91,9 @@ fn errors_of_invalid_net_definitions_name_the_layer_and_the_reason() {
 
 #[test]
 fn parameters_with_equal_names_share_values() {
-    let named = "param { name: \"w\" } param { name: \"b\" }";
+    let named_params = "param { name: \"w\" } param { name: \"b\" }";
     let net = build(&after_x(
-        &(inner_product("a", "x", "y", named) + &inner_product("b", "y", "z", named)),
+        &(inner_product("a", "x", "y", named_params) + &inner_product("b", "y", "z", named_params)),
     ))
     .unwrap();
     assert_eq!((net.params().len(), net.learnable_params().len()), (4, 2));
@@ -105,14 +106,14 @@ fn weights_are_copied_and_shared_by_layer_name() {
     let source =
         build(&after_x(&(inner_product("a", "x", "y", "") + &inner_product("b", "y", "z", ""))))
             .unwrap();
-    let saved = source.to_proto(false).unwrap();
+    let saved_net = source.to_proto(false).unwrap();
     let mut target =
         build(&after_x(&(inner_product("b", "x", "y", "") + &inner_product("c", "y", "z", ""))))
             .unwrap();
-    let before = weights(&target);
-    assert_eq!(target.copy_trained_from(&saved).unwrap(), ["b"]);
-    let after = weights(&target);
-    assert_eq!((&after[0], &after[2]), (&weights(&source)[2], &before[2]));
+    let old_weights = weights(&target);
+    assert_eq!(target.copy_trained_from(&saved_net).unwrap(), ["b"]);
+    let new_weights = weights(&target);
+    assert_eq!((&new_weights[0], &new_weights[2]), (&weights(&source)[2], &old_weights[2]));
     // The target net has a copy of the source net's weights, so changing the copy must not change
     // the source net.
     target.params()[0].blob().data_mut().unwrap().host_mut().unwrap().fill(0.0);
@@ -125,7 +126,7 @@ fn weights_are_copied_and_shared_by_layer_name() {
     let wide_net =
         after_x(&inner_product("b", "x", "y", "").replace("num_output: 3", "num_output: 4"));
     let mut wide_net = build(&wide_net).unwrap();
-    let message = wide_net.copy_trained_from(&saved).unwrap_err().to_string();
+    let message = wide_net.copy_trained_from(&saved_net).unwrap_err().to_string();
     assert!(message.contains("`b`") && message.contains("shape"), "{message}");
     assert!(wide_net.share_trained_with(&source).is_err());
 }
@@ -234,13 +235,13 @@ fn inference_with_memory_reuse_is_bit_identical() {
                 }
             }
         }
-        let distinct_blobs: usize = (0..net.blobs().len())
+        let distinct_count: usize = (0..net.blobs().len())
             .filter(|&i| {
                 let (_, blob) = net.blobs().nth(i).unwrap();
                 !net.blobs().take(i).any(|(_, other)| other.shares_data_with(blob))
             })
             .count();
-        (results, distinct_blobs, net.memory_use().unwrap(), net.backward().is_ok())
+        (results, distinct_count, net.memory_use().unwrap(), net.backward().is_ok())
     });
     let [(want, all_blobs, full, backward), (got, reused_blobs, reduced, reused_backward)] =
         results;
@@ -255,24 +256,24 @@ fn inference_with_memory_reuse_is_bit_identical() {
 
 #[test]
 fn partial_forward_passes_equal_a_whole_pass() {
-    let whole = &mut build(&after_x(BRANCHED)).unwrap();
-    let parts = &mut build(&after_x(BRANCHED)).unwrap();
-    for net in [&mut *whole, &mut *parts] {
+    let whole_net = &mut build(&after_x(BRANCHED)).unwrap();
+    let partial_net = &mut build(&after_x(BRANCHED)).unwrap();
+    for net in [&mut *whole_net, &mut *partial_net] {
         let mut x = net.blob_mut("x").unwrap().data_mut().unwrap();
         x.host_mut().unwrap().copy_from_slice(&[1.0, -2.0, 3.0, 0.5, 0.0, -1.0]);
     }
-    whole.forward().unwrap();
-    let layers = parts.layer_names().len();
-    parts.forward_layers(0..3).unwrap();
-    parts.forward_layers(3..layers).unwrap();
+    whole_net.forward().unwrap();
+    let layers = partial_net.layer_names().len();
+    partial_net.forward_layers(0..3).unwrap();
+    partial_net.forward_layers(3..layers).unwrap();
     let values =
         |net: &SimulatedNet| net.blob("e").unwrap().data().unwrap().host().unwrap().to_vec();
-    assert_eq!(values(parts), values(whole));
-    parts.backward_layers(layers - 1..layers).unwrap();
+    assert_eq!(values(partial_net), values(whole_net));
+    partial_net.backward_layers(layers - 1..layers).unwrap();
     for wrong in [0..layers + 1, layers + 1..layers + 2] {
-        let error = parts.forward_layers(wrong.clone()).unwrap_err().to_string();
+        let error = partial_net.forward_layers(wrong.clone()).unwrap_err().to_string();
         assert!(error.contains(&format!("{layers} layers")), "{error}");
-        assert!(parts.backward_layers(wrong).is_err());
+        assert!(partial_net.backward_layers(wrong).is_err());
     }
 }
 

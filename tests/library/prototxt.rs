@@ -5,16 +5,17 @@ use crate::support::{minimum, table, testdata};
 use cortado::proto::{self, CaffeMessage, NetParameter, SolverParameter};
 use std::{fs, path::Path};
 
-/// Compares one row of `expected.tsv` (file, message, verdict, binary, text) with cortado's parser
-/// and printer. Returns a description of the difference, if there is one.
+/// Compares one row of `expected.tsv` (file, message, verdict, binary, text) with the results of
+/// cortado's parser and printer. Returns a description of the difference, if there is one.
 fn difference<M: CaffeMessage>(folder: &Path, row: &[String]) -> Option<String> {
     let read = proto::read_text::<M>(folder.join(&row[0]));
     match (read, row[2] == "ok") {
         (Ok(_), false) => Some("accepted".into()),
         (Err(error), true) => Some(format!("refused: {error}")),
         (Err(error), false) => {
-            let located = matches!(error, cortado::Error::Parse { line: 1.., column: 1.., .. });
-            (!located).then(|| format!("the error has no position: {error}"))
+            let has_position =
+                matches!(error, cortado::Error::Parse { line: 1.., column: 1.., .. });
+            (!has_position).then(|| format!("the error has no position: {error}"))
         }
         (Ok(message), true) => {
             let binary = fs::read(folder.join(&row[3])).unwrap();
@@ -57,16 +58,16 @@ fn net_definitions_are_printed_as_by_caffe() {
     else {
         return;
     };
-    let mut compared = 0;
+    let mut compared_count = 0;
     for case in fs::read_dir(folder).unwrap() {
         let path = case.unwrap().path().join("split.prototxt");
         if !path.exists() {
             continue;
         }
-        let printed = fs::read_to_string(&path).unwrap();
-        let net = proto::parse_text::<NetParameter>(&printed, "split.prototxt").unwrap();
-        assert_eq!(proto::to_text(&net).unwrap(), printed, "{}", path.display());
-        compared += 1;
+        let printed_text = fs::read_to_string(&path).unwrap();
+        let net = proto::parse_text::<NetParameter>(&printed_text, "split.prototxt").unwrap();
+        assert_eq!(proto::to_text(&net).unwrap(), printed_text, "{}", path.display());
+        compared_count += 1;
     }
-    assert!(compared >= minimum(51, 30), "{compared} nets");
+    assert!(compared_count >= minimum(51, 30), "{compared_count} nets");
 }

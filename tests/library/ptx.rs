@@ -9,8 +9,8 @@ mod sources;
 #[test]
 fn committed_ptx_records_the_hashes_of_the_sources() {
     let sources = sources::read(Path::new("kernels")).unwrap();
-    let recorded = fs::read_to_string("kernels/ptx/SOURCES").unwrap_or_default();
-    assert_eq!(recorded, sources.record(), "kernels/ptx is out of date; run scripts/ptx");
+    let record = fs::read_to_string("kernels/ptx/SOURCES").unwrap_or_default();
+    assert_eq!(record, sources.record(), "kernels/ptx is out of date; run scripts/ptx");
     for name in sources.names() {
         assert!(
             Path::new(&ptx_path(name)).is_file(),

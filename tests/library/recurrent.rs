@@ -32,10 +32,10 @@ fn layer(kind: &str, name: &str, bottoms: &[&str], tops: &[&str]) -> String {
     };
     let params = if kind == "LSTM" { 3 } else { 5 };
     let params: String = (0..params).map(|i| format!("param {{ name: 'p{i}' }} ")).collect();
-    let exposed = tops.len() > 1;
+    let exposes_states = tops.len() > 1;
     format!(
         "layer {{ name: '{name}' type: '{kind}' {} {} {params} recurrent_param {{ \
-         num_output: {OUTPUTS} expose_hidden: {exposed} \
+         num_output: {OUTPUTS} expose_hidden: {exposes_states} \
          weight_filler {{ type: 'uniform' min: -0.8 max: 0.8 }} \
          bias_filler {{ type: 'uniform' min: -0.3 max: 0.3 }} }} }}\n",
         list("bottom", bottoms),
@@ -83,8 +83,8 @@ fn sequence_starts(steps: usize) -> Vec<f64> {
 fn assert_near(name: &str, found: &[f64], expected: &[f64]) {
     assert_eq!(found.len(), expected.len(), "{name}");
     for (i, (found, expected)) in found.iter().zip(expected).enumerate() {
-        let near = (found - expected).abs() < 1e-12;
-        assert!(near, "{name}[{i}]: expected {expected}, found {found}");
+        let is_near = (found - expected).abs() < 1e-12;
+        assert!(is_near, "{name}[{i}]: expected {expected}, found {found}");
     }
 }
 
@@ -92,7 +92,7 @@ fn assert_near(name: &str, found: &[f64], expected: &[f64]) {
 /// over the whole sequence, forward and backward. The final states that the first layer exposes are
 /// the initial states of the second layer.
 fn check_halves(kind: &str, states: &[&str]) {
-    let (steps, half) = (6, [3, STREAMS, INPUTS]);
+    let (steps, half_shape) = (6, [3, STREAMS, INPUTS]);
     let (x, cont) = (values(1, steps * STREAMS * INPUTS), sequence_starts(steps));
     let dy = values(2, steps * STREAMS * OUTPUTS);
     let mut whole_net = one_layer_net(kind, steps);
@@ -105,8 +105,8 @@ fn check_halves(kind: &str, states: &[&str]) {
 
     let mut text = String::from("force_backward: true\n");
     for part in ["1", "2"] {
-        text += &input(&format!("x{part}"), &half);
-        text += &input(&format!("cont{part}"), &half[..2]);
+        text += &input(&format!("x{part}"), &half_shape);
+        text += &input(&format!("cont{part}"), &half_shape[..2]);
     }
     let names = |part: &str| states.iter().map(|s| format!("{s}{part}")).collect::<Vec<_>>();
     let [initial, middle, last] = ["0", "1", "2"].map(names);
@@ -121,8 +121,8 @@ fn check_halves(kind: &str, states: &[&str]) {
     let mut split_net = net(&text).unwrap();
     for (part, i) in [("1", 0), ("2", 1)] {
         let half_of = |all: &[f64]| all[i * all.len() / 2..(i + 1) * all.len() / 2].to_vec();
-        set(&mut split_net, &format!("x{part}"), &half, &half_of(&x));
-        set(&mut split_net, &format!("cont{part}"), &half[..2], &half_of(&cont));
+        set(&mut split_net, &format!("x{part}"), &half_shape, &half_of(&x));
+        set(&mut split_net, &format!("cont{part}"), &half_shape[..2], &half_of(&cont));
     }
     for (copy, original) in split_net.learnable_params().zip(whole_net.learnable_params()) {
         let original = original.blob().data().unwrap();
@@ -216,14 +216,14 @@ fn a_second_backward_pass_of_a_recurrent_layer_returns_the_same_gradients() {
 
 #[test]
 fn errors_of_recurrent_layers_name_the_bottom_of_a_wrong_shape() {
-    let error = |x: &[usize], cont: &[usize], more: &[(&str, &[usize])], exposed: bool| {
+    let error = |x: &[usize], cont: &[usize], more: &[(&str, &[usize])], exposes_states: bool| {
         let mut text = input("x", x) + &input("cont", cont);
         let mut bottoms = vec!["x", "cont"];
         for (name, shape) in more {
             text += &input(name, shape);
             bottoms.push(name);
         }
-        let tops: &[&str] = if exposed { &["y", "hT", "cT"] } else { &["y"] };
+        let tops: &[&str] = if exposes_states { &["y", "hT", "cT"] } else { &["y"] };
         net(&(text + &layer("LSTM", "rec", &bottoms, tops))).err().unwrap().to_string()
     };
     let x = [2, 3, 4];

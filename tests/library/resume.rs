@@ -60,20 +60,20 @@ fn definition(data: &str, method: &str, prefix: &Path) -> SolverParameter {
 /// after iteration 7.
 #[derive(PartialEq)]
 struct Outcome {
-    tested: Vec<(usize, Vec<f64>)>,
-    files: [Vec<u8>; 2],
+    test_scores: Vec<(usize, Vec<f64>)>,
+    snapshot_files: [Vec<u8>; 2],
 }
 
 /// Trains until iteration 7, and returns the results. Removes the snapshot of iteration 7.
 fn finish<T: Element>(mut solver: Solver<T>) -> Outcome {
-    let tested = Arc::new(Mutex::new(Vec::new()));
-    let results = Arc::clone(&tested);
+    let test_scores = Arc::new(Mutex::new(Vec::new()));
+    let recorded_scores = Arc::clone(&test_scores);
     solver.add_observer(move |event| {
         if let Event::Tested { iteration, outputs, .. } = event
             && *iteration > 3
         {
             let values = outputs.iter().map(|score| score.value).collect();
-            results.lock().unwrap().push((*iteration, values));
+            recorded_scores.lock().unwrap().push((*iteration, values));
         }
     });
     solver.step(7 - solver.iteration()).unwrap();
@@ -83,30 +83,33 @@ fn finish<T: Element>(mut solver: Solver<T>) -> Outcome {
         fs::remove_file(path).unwrap();
         bytes
     };
-    let tested = tested.lock().unwrap().clone();
-    assert_eq!(tested.iter().map(|(iteration, _)| *iteration).collect::<Vec<_>>(), [4, 6]);
-    Outcome { tested, files: [read(model), read(state)] }
+    let test_scores = test_scores.lock().unwrap().clone();
+    assert_eq!(test_scores.iter().map(|(iteration, _)| *iteration).collect::<Vec<_>>(), [4, 6]);
+    Outcome { test_scores, snapshot_files: [read(model), read(state)] }
 }
 
 /// Compares an uninterrupted run of 7 iterations on the first device with runs that resume after
 /// iteration 3, one on each device.
 fn check<T: Element>(param: &SolverParameter, devices: &[AnyDevice]) {
     let prefix = param.snapshot_prefix();
-    let whole = finish(Solver::<T>::new(param.clone(), &devices[0]).unwrap());
+    let expected = finish(Solver::<T>::new(param.clone(), &devices[0]).unwrap());
     let suffix = if param.snapshot_format.is_some() { ".h5" } else { "" };
     for device in devices {
         let snapshot = format!("{prefix}_iter_3.solverstate{suffix}");
         let builder = Solver::<T>::builder(device).resume(snapshot);
-        let resumed = finish(builder.build(param.clone()).unwrap());
-        assert_eq!(resumed.tested, whole.tested, "{prefix}");
-        assert!(resumed.files == whole.files, "{prefix}: the snapshots differ");
+        let outcome = finish(builder.build(param.clone()).unwrap());
+        assert_eq!(outcome.test_scores, expected.test_scores, "{prefix}");
+        assert!(
+            outcome.snapshot_files == expected.snapshot_files,
+            "{prefix}: the snapshots differ"
+        );
     }
 }
 
 fn devices() -> Vec<AnyDevice> {
-    let simulated = SimulatedDevice::new();
-    let threads = CpuDevice::with_threads(3).unwrap();
-    vec![AnyDevice::new(&*CPU), AnyDevice::new(&threads), AnyDevice::new(&simulated)]
+    let simulated_device = SimulatedDevice::new();
+    let threaded_cpu = CpuDevice::with_threads(3).unwrap();
+    vec![AnyDevice::new(&*CPU), AnyDevice::new(&threaded_cpu), AnyDevice::new(&simulated_device)]
 }
 
 fn prefix(name: &str) -> PathBuf {
@@ -227,26 +230,26 @@ fn a_run_resumed_from_a_snapshot_during_a_test_repeats_the_test() {
     let params = "data_param { source: 'idx:DIR/idx' batch_size: 5 } \
                   transform_param { scale: 0.01 mirror: true crop_size: 7 }";
     let param = definition(&data_layer("Data", params), "SGD", &prefix("during-test"));
-    let whole = finish(Solver::<f32>::new(param.clone(), &*CPU).unwrap());
-    let mut stopped = Solver::<f32>::new(param.clone(), &*CPU).unwrap();
-    stopped.step(4).unwrap();
+    let expected = finish(Solver::<f32>::new(param.clone(), &*CPU).unwrap());
+    let mut stopped_solver = Solver::<f32>::new(param.clone(), &*CPU).unwrap();
+    stopped_solver.step(4).unwrap();
     let mut calls = 0;
-    stopped.set_action_function(move || {
+    stopped_solver.set_action_function(move || {
         calls += 1; // the second call follows the first of the two test batches
         if calls == 2 { Action::Stop } else { Action::Continue }
     });
-    stopped.step(1).unwrap();
-    assert_eq!(stopped.iteration(), 4);
-    let (_, state) = stopped.snapshot().unwrap();
-    let resumed = Solver::<f32>::builder(&*CPU).resume(state).build(param).unwrap();
+    stopped_solver.step(1).unwrap();
+    assert_eq!(stopped_solver.iteration(), 4);
+    let (_, state) = stopped_solver.snapshot().unwrap();
+    let resumed_solver = Solver::<f32>::builder(&*CPU).resume(state).build(param).unwrap();
     // The two runs have different random seeds, so compare positions only.
     let positions = |bytes: &[u8]| -> Vec<Vec<i64>> {
         let state: SolverState = proto::parse_binary(bytes, "state").unwrap();
         let run = state.run.unwrap();
         run.net.iter().map(|net| net.layer.iter().map(LayerState::position).collect()).collect()
     };
-    let resumed = finish(resumed);
-    assert_eq!(positions(&resumed.files[1]), positions(&whole.files[1]));
+    let outcome = finish(resumed_solver);
+    assert_eq!(positions(&outcome.snapshot_files[1]), positions(&expected.snapshot_files[1]));
 }
 
 #[test]
@@ -262,9 +265,9 @@ fn a_snapshot_without_positions_resumes_at_the_first_record() {
     assert_eq!(run.net[0].layer[0].position(), 3 * 2 * 5);
     assert_eq!(run.net.len(), 2, "the states of the train net and of the test net");
     proto::write_solver_state(&path, &state).unwrap();
-    let resumed = Solver::<f32>::builder(&*CPU).resume(&path).build(param).unwrap();
+    let resumed_solver = Solver::<f32>::builder(&*CPU).resume(&path).build(param).unwrap();
     assert_eq!(
-        (resumed.iteration(), resumed.net().run_state().unwrap().layer[0].position()),
+        (resumed_solver.iteration(), resumed_solver.net().run_state().unwrap().layer[0].position()),
         (3, 0)
     );
 }
@@ -280,8 +283,8 @@ fn a_layer_state_that_does_not_fit_is_refused_with_the_name_of_the_layer() {
         let layer = vec![LayerState { name: Some(name.into()), ..state }];
         net.set_run_state(&NetRunState { layer }).unwrap_err().to_string()
     };
-    let negative = LayerState { position: Some(-1), ..Default::default() };
-    assert_eq!(error("data", negative), "layer `data` (Data): negative position -1");
+    let negative_position = LayerState { position: Some(-1), ..Default::default() };
+    assert_eq!(error("data", negative_position), "layer `data` (Data): negative position -1");
     let text = error("ip1", LayerState::default());
     assert_eq!(text, "layer `ip1` (InnerProduct): InnerProduct has no state to restore");
     let param = recurrent_definition("LSTM", &prefix("misfit-lstm"));

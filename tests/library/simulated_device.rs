@@ -14,24 +14,24 @@ use cortado::{
     },
 };
 
-type Memories = SyncedMemory<SimulatedDevice>;
+type SimulatedMemory = SyncedMemory<SimulatedDevice>;
 
-fn memory(device: &SimulatedDevice, values: &[f32]) -> Memories {
+fn memory(device: &SimulatedDevice, values: &[f32]) -> SimulatedMemory {
     let mut memory = SyncedMemory::new(device, size_of_val(values));
     memory.host_mut().unwrap().copy_from_slice(f32::bytes_of(values));
     memory
 }
 
-fn view(memory: &Memories) -> View<'_, f32, SimulatedDevice> {
+fn view(memory: &SimulatedMemory) -> View<'_, f32, SimulatedDevice> {
     View::new(memory, memory.size() / 4).unwrap()
 }
 
-fn view_mut(memory: &mut Memories) -> ViewMut<'_, f32, SimulatedDevice> {
+fn view_mut(memory: &mut SimulatedMemory) -> ViewMut<'_, f32, SimulatedDevice> {
     let len = memory.size() / 4;
     ViewMut::new(memory, len).unwrap()
 }
 
-fn values(memory: &Memories) -> Vec<f32> {
+fn values(memory: &SimulatedMemory) -> Vec<f32> {
     view(memory).host().unwrap().to_vec()
 }
 
@@ -41,19 +41,19 @@ fn buffer(device: &SimulatedDevice, bytes: &[u8]) -> Buffer {
     buffer
 }
 
-fn downloaded(device: &SimulatedDevice, buffer: &Buffer) -> Result<Vec<u8>> {
+fn download(device: &SimulatedDevice, buffer: &Buffer) -> Result<Vec<u8>> {
     let mut bytes = vec![0; buffer.bytes()];
     device.download(buffer, 0, &mut bytes)?;
     Ok(bytes)
 }
 
-fn poisoned(len: usize) -> Vec<u8> {
+fn poison_bytes(len: usize) -> Vec<u8> {
     POISON.into_iter().cycle().take(len).collect()
 }
 
 #[test]
 fn poison_is_nan_in_every_element_type() {
-    let bytes = poisoned(8);
+    let bytes = poison_bytes(8);
     assert!(f64::read_bytes(&bytes).unwrap().is_nan());
     assert!(f32::read_bytes(&bytes[..4]).unwrap().is_nan());
     assert!(cortado::f16::read_bytes(&bytes[..2]).unwrap().is_nan());
@@ -101,40 +101,40 @@ fn a_kernel_that_returns_a_value_waits_for_queued_work() {
 fn a_wait_runs_the_work_of_a_fork_only_if_ordered_after_the_fork() {
     let device = SimulatedDevice::new();
     let fork = device.fork_queue().unwrap();
-    let mut shared = device.alloc(2).unwrap();
-    fork.upload(&[1, 2], &mut shared, 0).unwrap();
-    assert_eq!(downloaded(&device, &shared).unwrap(), [0, 0]);
+    let mut shared_buffer = device.alloc(2).unwrap();
+    fork.upload(&[1, 2], &mut shared_buffer, 0).unwrap();
+    assert_eq!(download(&device, &shared_buffer).unwrap(), [0, 0]);
     device.order_after(&fork).unwrap();
     // The device's queue is not ordered after the upload on the forked queue, so the download
     // returns the old bytes.
-    fork.upload(&[3, 4], &mut shared, 0).unwrap();
-    assert_eq!(downloaded(&device, &shared).unwrap(), [1, 2]);
+    fork.upload(&[3, 4], &mut shared_buffer, 0).unwrap();
+    assert_eq!(download(&device, &shared_buffer).unwrap(), [1, 2]);
     assert_eq!(fork.pending(), 1);
-    assert_eq!(downloaded(&fork, &shared).unwrap(), [3, 4]);
+    assert_eq!(download(&fork, &shared_buffer).unwrap(), [3, 4]);
 }
 
 #[test]
 fn queue_order_is_transitive_across_forks() {
     let device = SimulatedDevice::new();
     let [first, second] = [device.fork_queue().unwrap(), device.fork_queue().unwrap()];
-    let mut shared = device.alloc(1).unwrap();
-    first.upload(&[1], &mut shared, 0).unwrap();
+    let mut shared_buffer = device.alloc(1).unwrap();
+    first.upload(&[1], &mut shared_buffer, 0).unwrap();
     second.order_after(&first).unwrap();
-    second.upload(&[2], &mut shared, 0).unwrap();
+    second.upload(&[2], &mut shared_buffer, 0).unwrap();
     first.order_after(&second).unwrap();
-    first.upload(&[3], &mut shared, 0).unwrap();
+    first.upload(&[3], &mut shared_buffer, 0).unwrap();
     device.order_after(&second).unwrap();
-    assert_eq!(downloaded(&device, &shared).unwrap(), [2]);
-    assert_eq!(downloaded(&first, &shared).unwrap(), [3]);
+    assert_eq!(download(&device, &shared_buffer).unwrap(), [2]);
+    assert_eq!(download(&first, &shared_buffer).unwrap(), [3]);
 }
 
 #[test]
 fn clones_of_a_device_share_a_queue() {
     let device = SimulatedDevice::new();
-    let shared = buffer(&device.clone(), &[7]);
+    let shared_buffer = buffer(&device.clone(), &[7]);
     device.order_after(&device.clone()).unwrap();
     assert_eq!(device.pending(), 1);
-    assert_eq!(downloaded(&device, &shared).unwrap(), [7]);
+    assert_eq!(download(&device, &shared_buffer).unwrap(), [7]);
 }
 
 #[test]
@@ -202,7 +202,7 @@ fn several_threads_can_use_one_device() {
                 for round in 0..50 {
                     let content = [thread ^ round; 64];
                     let buffer = buffer(&queue, &content);
-                    assert_eq!(downloaded(&queue, &buffer).unwrap(), content);
+                    assert_eq!(download(&queue, &buffer).unwrap(), content);
                 }
             });
         }
@@ -272,7 +272,7 @@ fn out_of_memory_on_the_second_output_leaves_the_first_intact() {
         beta: 0.5,
         k: 1.0,
     };
-    type Kernel<'a> = (usize, &'a dyn Fn(&mut Memories, &mut Memories) -> Result<()>);
+    type Kernel<'a> = (usize, &'a dyn Fn(&mut SimulatedMemory, &mut SimulatedMemory) -> Result<()>);
     let kernels: [Kernel<'_>; 4] = [
         (4, &|y, mask| {
             let mask = ViewMut::new(mask, 4)?;
@@ -301,7 +301,7 @@ fn the_ledger_names_kernels_that_run_on_the_simulated_device() {
     let x = memory(&device, &[1.0, -2.0]);
     let ledger = Ledger::new();
     {
-        let _open = ledger.open();
+        let _guard = ledger.open();
         device.asum(view(&x)).unwrap();
     }
     assert_eq!(ledger.total(EventKind::Fallback).count, 0);
@@ -322,25 +322,29 @@ fn stale_memory_is_poisoned() {
     // `device_mut` makes the host side stale, so the simulated device poisons the host bytes.
     // `host_write_only` returns these poisoned bytes.
     x.device_mut().unwrap();
-    assert_eq!(x.host_write_only().unwrap(), poisoned(16));
+    assert_eq!(x.host_write_only().unwrap(), poison_bytes(16));
     // The simulated device poisons device bytes only after all work that was queued earlier has
     // run.
-    let stale = x.device_write_only().unwrap();
-    assert_eq!(stale.snapshot(), [0; 16]);
+    let stale_buffer = x.device_write_only().unwrap();
+    assert_eq!(stale_buffer.snapshot(), [0; 16]);
     device.synchronize().unwrap();
-    assert_eq!(stale.snapshot(), poisoned(16));
+    assert_eq!(stale_buffer.snapshot(), poison_bytes(16));
 }
 
 #[test]
 fn new_memory_is_poisoned_before_the_first_write() {
     let device = SimulatedDevice::new();
-    let mut x = Memories::new(&device, 4);
-    assert_eq!(x.host_write_only().unwrap(), poisoned(4));
-    let mut y = Memories::new(&device, 4);
+    let mut x = SimulatedMemory::new(&device, 4);
+    assert_eq!(x.host_write_only().unwrap(), poison_bytes(4));
+    let mut y = SimulatedMemory::new(&device, 4);
     let buffer = y.device_write_only().unwrap();
-    assert_eq!(downloaded(&device, buffer).unwrap(), poisoned(4));
-    let unwritten = Memories::new(&device, 4);
-    assert_eq!(unwritten.host().unwrap(), [0; 4], "memory that was never written must be zero");
+    assert_eq!(download(&device, buffer).unwrap(), poison_bytes(4));
+    let unwritten_memory = SimulatedMemory::new(&device, 4);
+    assert_eq!(
+        unwritten_memory.host().unwrap(),
+        [0; 4],
+        "memory that was never written must be zero"
+    );
 }
 
 #[test]
@@ -407,7 +411,7 @@ fn a_fault_in_flight_fails_the_next_wait_and_poisons_the_output() {
     );
     assert!(matches!(error.root(), Error::Device { .. }));
     device.synchronize().unwrap();
-    assert_eq!(x.host().unwrap(), poisoned(16));
+    assert_eq!(x.host().unwrap(), poison_bytes(16));
     assert_eq!(values(&y), [3.0; 4], "work queued after a failed kernel must run");
 }
 
@@ -416,9 +420,9 @@ fn an_upload_that_fails_in_flight_fails_the_next_wait() {
     let device = SimulatedDevice::new();
     device.inject_fault(Fault::InFlight, 1);
     let buffer = buffer(&device, &[1, 2]);
-    let error = downloaded(&device, &buffer).unwrap_err().to_string();
+    let error = download(&device, &buffer).unwrap_err().to_string();
     assert!(error.contains("upload of 2 bytes"), "{error}");
-    assert_eq!(downloaded(&device, &buffer).unwrap(), poisoned(2));
+    assert_eq!(download(&device, &buffer).unwrap(), poison_bytes(2));
 }
 
 #[test]
@@ -426,7 +430,7 @@ fn a_failure_of_a_fork_reaches_queues_ordered_after_the_fork() {
     let device = SimulatedDevice::new();
     let fork = device.fork_queue().unwrap();
     device.inject_fault(Fault::InFlight, 1);
-    let _lost = buffer(&fork, &[1]);
+    let _lost_buffer = buffer(&fork, &[1]);
     // The device's queue is not yet ordered after the fork's queue, so waiting for the device
     // succeeds.
     device.synchronize().unwrap();
@@ -457,7 +461,7 @@ fn invalid_indices_and_labels_are_errors_of_the_next_wait() {
     device.softmax_loss(&op, view(&p), view(&label), view_mut(&mut loss)).unwrap();
     let error = device.synchronize().unwrap_err();
     assert!(matches!(error.root(), Error::InvalidInput { op: "softmax_loss", .. }), "{error}");
-    assert_eq!(loss.host().unwrap(), poisoned(4));
+    assert_eq!(loss.host().unwrap(), poison_bytes(4));
 }
 
 #[cfg(feature = "net")]
@@ -472,12 +476,12 @@ mod training {
     #[test]
     fn training_lenet_is_bit_identical_to_the_cpu_without_fallbacks() {
         let ledger = Ledger::new();
-        let simulated = {
-            let _open = ledger.open();
+        let results = {
+            let _guard = ledger.open();
             train_digits(&SimulatedDevice::new()).unwrap()
         };
         assert_eq!(ledger.total(EventKind::Fallback).count, 0, "{ledger}");
-        assert!(simulated == *ON_ONE_THREAD);
+        assert!(results == *ON_ONE_THREAD);
     }
 
     /// No call reads the weights after the last solver update, so the solver itself must wait for
@@ -496,10 +500,10 @@ mod training {
             let param = proto::parse_text::<SolverParameter>(text, "text")?;
             Solver::<f32>::new(param, device)?.solve()
         };
-        let reference = SimulatedDevice::with_threads(1).unwrap();
-        solve(&reference).and_then(|()| reference.synchronize()).unwrap();
+        let reference_device = SimulatedDevice::with_threads(1).unwrap();
+        solve(&reference_device).and_then(|()| reference_device.synchronize()).unwrap();
         let device = SimulatedDevice::with_threads(1).unwrap();
-        device.inject_fault(Fault::InFlight, reference.counters().executed);
+        device.inject_fault(Fault::InFlight, reference_device.counters().executed);
         let error = solve(&device).unwrap_err().to_string();
         assert!(error.contains("solver_update") && error.contains("in flight"), "{error}");
     }

@@ -43,9 +43,10 @@ fn folder(name: &str) -> PathBuf {
 
 /// Returns the definition of a solver that trains [`NET`] and writes its snapshots to `folder`.
 fn definition(rest: &str, folder: &Path) -> SolverParameter {
-    let common = "base_lr: 0.05 lr_policy: \"fixed\" random_seed: 3 snapshot_after_train: false";
+    let common_fields =
+        "base_lr: 0.05 lr_policy: \"fixed\" random_seed: 3 snapshot_after_train: false";
     let mut param: SolverParameter =
-        proto::parse_text(format!("{NET} {common} {rest}"), "solver.prototxt").unwrap();
+        proto::parse_text(format!("{NET} {common_fields} {rest}"), "solver.prototxt").unwrap();
     param.snapshot_prefix = Some(folder.join("snap").to_string_lossy().into_owned());
     param
 }
@@ -68,10 +69,10 @@ fn record<T: Element, R: Send + 'static>(
     solver: &mut Solver<T>,
     select: impl Fn(&Event<'_>) -> Option<R> + Send + 'static,
 ) -> Arc<Mutex<Vec<R>>> {
-    let recorded = Arc::new(Mutex::new(Vec::new()));
-    let records = Arc::clone(&recorded);
-    solver.add_observer(move |event| records.lock().unwrap().extend(select(event)));
-    recorded
+    let values = Arc::new(Mutex::new(Vec::new()));
+    let observer_values = Arc::clone(&values);
+    solver.add_observer(move |event| observer_values.lock().unwrap().extend(select(event)));
+    values
 }
 
 #[test]
@@ -80,7 +81,7 @@ fn train_and_test_nets_are_built_as_by_caffe() {
     else {
         return;
     };
-    let mut compared = 0;
+    let mut compared_count = 0;
     for row in table(&set.join("cases.tsv")).iter().filter(|row| row[1] == "solver") {
         let folder = set.join(&row[0]);
         // This test compares only the structure of nets, so an Input layer can replace a data
@@ -115,9 +116,9 @@ fn train_and_test_nets_are_built_as_by_caffe() {
         }
         let want = fs::read_to_string(folder.join("structure.tsv")).unwrap();
         assert_eq!(lines.join("\n"), want.trim_end(), "{}", row[0]);
-        compared += 1;
+        compared_count += 1;
     }
-    assert_eq!(compared, 7);
+    assert_eq!(compared_count, 7);
 }
 
 /// Solver definitions that Caffe accepts and cortado refuses, each with the reason.
@@ -169,7 +170,7 @@ fn solvers_are_refused_as_by_caffe() {
     else {
         return;
     };
-    let (mut compared, mut wrong) = (0, Vec::new());
+    let (mut compared_count, mut failures) = (0, Vec::new());
     for row in table(&set.join("verdicts.tsv")) {
         let [name, kind, verdict, _, message, ..] = &row[..] else { panic!("{row:?}") };
         if !kind.starts_with("solver") {
@@ -181,18 +182,18 @@ fn solvers_are_refused_as_by_caffe() {
         if outcome.as_ref().is_err_and(|e| matches!(e.root(), Error::UnknownLayer { .. })) {
             continue;
         }
-        compared += 1;
+        compared_count += 1;
         match (outcome, part) {
             (Err(error), Some(part)) if verdict != "accept" && error.to_string().contains(part) => {
             }
             (Err(_), _) if verdict == "accept" && only_caffe_accepts => {}
             (Ok(result), _)
                 if verdict == "accept" && !only_caffe_accepts && message.starts_with(&result) => {}
-            (outcome, _) => wrong.push(format!("{name}, {verdict}: {outcome:?}")),
+            (outcome, _) => failures.push(format!("{name}, {verdict}: {outcome:?}")),
         }
     }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert!(compared >= MIN_VERDICTS, "compared only {compared} of Caffe's verdicts");
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+    assert!(compared_count >= MIN_VERDICTS, "compared only {compared_count} of Caffe's verdicts");
 }
 
 #[test]
@@ -290,8 +291,8 @@ fn a_custom_solver_method_equals_the_fused_update_kernel() {
         .make(&SolverParameter { r#type: Some("SignDecent".into()), ..Default::default() })
         .err()
         .unwrap();
-    let known = "known types: AdaDelta, AdaGrad, Adam, Nesterov, RMSProp, SGD, SignDescent";
-    assert!(error.to_string().contains(known), "{error}");
+    let known_types = "known types: AdaDelta, AdaGrad, Adam, Nesterov, RMSProp, SGD, SignDescent";
+    assert!(error.to_string().contains(known_types), "{error}");
 }
 
 /// After a solver has diverged, each call of `step` must fail, also if the solver cannot write a
@@ -330,12 +331,12 @@ fn training_goes_on_after_a_snapshot_that_cannot_be_written() {
                 _ => {}
             }
         });
-        let solved = solver.solve();
-        assert_eq!(solved.as_ref().map_err(drop), expected.as_ref().map_err(drop), "{solved:?}");
+        let result = solver.solve();
+        assert_eq!(result.as_ref().map_err(drop), expected.as_ref().map_err(drop), "{result:?}");
         assert_eq!(solver.iteration(), last);
         assert!(!folder.join("snap_iter_4.caffemodel").exists());
         assert_eq!(folder.join("snap_iter_8.caffemodel").exists(), last == 8);
-        if let Err(error) = solved {
+        if let Err(error) = result {
             assert!(error.to_string().contains("snap_iter_6.caffemodel: No such file"), "{error}");
         }
     }
@@ -348,7 +349,7 @@ fn a_snapshot_of_another_solver_or_net_is_refused_without_changes() {
     sgd.step(2).unwrap();
     let (_, state) = sgd.snapshot().unwrap();
     let mut adam = solver::<f32>("type: \"Adam\" momentum: 0.9", &folder);
-    let before = weights(&adam);
+    let old_weights = weights(&adam);
     let error = adam.restore(&state).unwrap_err().to_string();
     for part in ["solverstate", "found 2 blobs", "2 blobs for each of 2 parameters", "another type"]
     {
@@ -363,7 +364,7 @@ fn a_snapshot_of_another_solver_or_net_is_refused_without_changes() {
     for part in ["solverstate", "parameter 0 of layer `ip`", "[10, 784]", "[12, 784]"] {
         assert!(error.to_string().contains(part), "error does not contain `{part}`: {error}");
     }
-    assert_eq!((adam.iteration(), weights(&adam)), (0, before));
+    assert_eq!((adam.iteration(), weights(&adam)), (0, old_weights));
     sgd.restore(&state).unwrap();
 
     // `restore` finds a weights file that was moved together with the solver state file.
@@ -376,20 +377,22 @@ fn a_snapshot_of_another_solver_or_net_is_refused_without_changes() {
     fs::remove_file(moved_folder.join("snap_iter_2.caffemodel")).unwrap();
     // If the weights file is missing, `restore` must leave the solver unchanged, including its
     // momentum.
-    let [mut failed, mut untouched] = [(); 2].map(|()| {
+    let [mut failed_solver, mut untouched_solver] = [(); 2].map(|()| {
         let mut solver = solver::<f32>("type: \"SGD\" momentum: 0.9", &folder);
         solver.step(3).unwrap();
         solver
     });
-    let error =
-        failed.restore(moved_folder.join("snap_iter_2.solverstate")).unwrap_err().to_string();
+    let error = failed_solver
+        .restore(moved_folder.join("snap_iter_2.solverstate"))
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("snap_iter_2.caffemodel: No such file"), "{error}");
-    for solver in [&mut failed, &mut untouched] {
+    for solver in [&mut failed_solver, &mut untouched_solver] {
         solver.step(2).unwrap();
     }
-    assert_eq!(failed.iteration(), 5);
+    assert_eq!(failed_solver.iteration(), 5);
     assert!(
-        weights(&failed) == weights(&untouched),
+        weights(&failed_solver) == weights(&untouched_solver),
         "a failed restore must not change weights or momentum"
     );
 }
@@ -402,8 +405,8 @@ fn weights_that_a_solver_definition_names_are_copied() {
     let (model, state) = first.snapshot().unwrap();
     let mut param = definition("", &folder);
     param.random_seed = Some(4);
-    let other = Solver::<f32>::new(param.clone(), &*CPU).unwrap();
-    assert_ne!(weights(&other), weights(&first));
+    let other_solver = Solver::<f32>::new(param.clone(), &*CPU).unwrap();
+    assert_ne!(weights(&other_solver), weights(&first));
     param.weights = vec![format!("{0}, {0}", model.display())];
     assert_eq!(weights(&Solver::<f32>::new(param.clone(), &*CPU).unwrap()), weights(&first));
     param.weights = vec![state.display().to_string()];
@@ -449,7 +452,7 @@ fn displayed_losses_are_averages_including_the_final_loss() {
         Event::Iterated { loss, smoothed, .. } => Some((loss, smoothed)),
         _ => None,
     });
-    let finished = record(&mut solver, |event| match *event {
+    let final_losses = record(&mut solver, |event| match *event {
         Event::Finished { loss, .. } => loss,
         _ => None,
     });
@@ -459,7 +462,9 @@ fn displayed_losses_are_averages_including_the_final_loss() {
     let mean = |losses: &[f64]| losses.iter().sum::<f64>() / 3.0;
     let next_loss = solver.net_mut().forward().unwrap();
     assert!((iterations[5].1 - mean(&losses[3..])).abs() < 1e-9);
-    assert!((finished.lock().unwrap()[0] - mean(&[losses[4], losses[5], next_loss])).abs() < 1e-9);
+    assert!(
+        (final_losses.lock().unwrap()[0] - mean(&[losses[4], losses[5], next_loss])).abs() < 1e-9
+    );
 }
 
 /// The event `Clipped` must contain the norm and the scale factor of the gradient, and the solver
@@ -468,15 +473,15 @@ fn displayed_losses_are_averages_including_the_final_loss() {
 fn a_gradient_above_the_limit_is_clipped() {
     let folder = folder("clip");
     let mut solver = solver::<f64>("clip_gradients: 0.125", &folder);
-    let clipped = record(&mut solver, |event| match *event {
+    let clip_events = record(&mut solver, |event| match *event {
         Event::Clipped { norm, limit, scale, .. } => Some((norm, limit, scale)),
         _ => None,
     });
-    let before = weights(&solver);
+    let old_weights = weights(&solver);
     solver.step(1).unwrap();
-    let pairs = weights(&solver).into_iter().zip(before);
+    let pairs = weights(&solver).into_iter().zip(old_weights);
     let squared_distance = pairs.map(|(a, b)| (a - b).powi(2)).sum::<f64>();
-    let (norm, limit, scale) = clipped.lock().unwrap()[0];
+    let (norm, limit, scale) = clip_events.lock().unwrap()[0];
     assert_eq!((limit, scale), (0.125, 0.125 / norm));
     assert!((squared_distance.sqrt() - 0.125 * f64::from(0.05f32)).abs() < 1e-9);
 }
@@ -516,20 +521,23 @@ fn snapshots_of_16_bit_nets_contain_the_master_weights() {
     fn check<T: Element>(kind: &str) {
         let folder = folder(&format!("masters-{}-{kind}", T::DTYPE.name()));
         let rest = format!("type: \"{kind}\" snapshot: 4");
-        let mut uninterrupted = solver::<T>(&rest, &folder);
-        uninterrupted.step(8).unwrap();
-        let (model, _) = uninterrupted.snapshot().unwrap();
-        let saved = proto::read_trained_net(&model).unwrap();
-        let masters = &saved.layer[1].blobs[0].data;
-        let rounded = masters.iter().map(|&v| T::from_f64(v.into()).to_f64());
-        assert!(rounded.eq(weights(&uninterrupted)[..masters.len()].iter().copied()));
-        assert!(masters.iter().any(|&v| T::from_f64(v.into()).to_f64() != f64::from(v)));
+        let mut uninterrupted_solver = solver::<T>(&rest, &folder);
+        uninterrupted_solver.step(8).unwrap();
+        let (model, _) = uninterrupted_solver.snapshot().unwrap();
+        let saved_net = proto::read_trained_net(&model).unwrap();
+        let master_weights = &saved_net.layer[1].blobs[0].data;
+        let rounded_weights = master_weights.iter().map(|&v| T::from_f64(v.into()).to_f64());
+        assert!(
+            rounded_weights
+                .eq(weights(&uninterrupted_solver)[..master_weights.len()].iter().copied())
+        );
+        assert!(master_weights.iter().any(|&v| T::from_f64(v.into()).to_f64() != f64::from(v)));
 
-        let mut resumed = solver::<T>(&rest, &folder);
-        resumed.restore(folder.join("snap_iter_4.solverstate")).unwrap();
-        resumed.step(4).unwrap();
-        let (model, _) = resumed.snapshot().unwrap();
-        assert!(proto::read_trained_net(&model).unwrap() == saved, "{kind}");
+        let mut resumed_solver = solver::<T>(&rest, &folder);
+        resumed_solver.restore(folder.join("snap_iter_4.solverstate")).unwrap();
+        resumed_solver.step(4).unwrap();
+        let (model, _) = resumed_solver.snapshot().unwrap();
+        assert!(proto::read_trained_net(&model).unwrap() == saved_net, "{kind}");
     }
     for kind in ["SGD", "Adam"] {
         check::<bf16>(kind);

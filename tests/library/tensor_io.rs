@@ -49,8 +49,8 @@ fn npy_files_written_by_numpy_are_read() {
     for name in ["f8.npy", "f8_fortran.npy"] {
         assert_eq!(read(name), grid::<f64>(), "{name}");
     }
-    let count: Vec<f32> = (0u8..24).map(f32::from).collect();
-    let three_axes = Tensor::from_values(&[2, 3, 4], &count).unwrap();
+    let numbers: Vec<f32> = (0u8..24).map(f32::from).collect();
+    let three_axes = Tensor::from_values(&[2, 3, 4], &numbers).unwrap();
     assert_eq!(read("three_axes_fortran.npy"), three_axes);
     assert_eq!(read("scalar.npy"), Tensor::from_values(&[], &[1.5f32]).unwrap());
     assert_eq!(read("empty.npy"), Tensor::from_values::<f32>(&[0, 3], &[]).unwrap());
@@ -66,8 +66,8 @@ fn written_npy_files_equal_those_of_numpy() {
     let path = unused_path("bf16.npy");
     let values = [1.0, -2.0, 3.5].map(bf16::from_f64);
     write_npy(&path, &Tensor::from_values(&[3], &values).unwrap()).unwrap();
-    let widened = Tensor::from_values(&[3], &[1.0f32, -2.0, 3.5]).unwrap();
-    assert_eq!(read_npy(path).unwrap(), widened);
+    let widened_tensor = Tensor::from_values(&[3], &[1.0f32, -2.0, 3.5]).unwrap();
+    assert_eq!(read_npy(path).unwrap(), widened_tensor);
 }
 
 #[test]
@@ -81,32 +81,32 @@ fn tensor_files_with_unsupported_element_types_are_rejected() {
     assert_error(read_npz(fixture("integers.npz")), &["integers.npz: `counts.npy`: ", "`<i8`"]);
     assert_error(read_npz(fixture("f4.npy")), &["f4.npy: "]);
     assert_error(read_npy(fixture("none.npy")), &["none.npy: No such file"]);
-    let integers = read_safetensors(fixture("integers.safetensors"));
-    assert_error(integers, &["integers.safetensors: tensor `ip.0`: ", "I64"]);
+    let result = read_safetensors(fixture("integers.safetensors"));
+    assert_error(result, &["integers.safetensors: tensor `ip.0`: ", "I64"]);
 }
 
 #[test]
 fn npz_archives_are_read_and_written() {
-    let stored = read_npz(fixture("stored.npz")).unwrap();
+    let stored_tensors = read_npz(fixture("stored.npz")).unwrap();
     let want = [("grid".to_owned(), grid::<f32>()), ("half".to_owned(), grid::<f16>())];
-    assert_eq!(stored, want);
+    assert_eq!(stored_tensors, want);
     let zeros = Tensor::new(DType::F64, &[20, 50], vec![0; 8000]).unwrap();
-    let packed = [("grid".to_owned(), grid::<f32>()), ("zeros".to_owned(), zeros)];
-    assert_eq!(read_npz(fixture("packed.npz")).unwrap(), packed);
+    let packed_tensors = [("grid".to_owned(), grid::<f32>()), ("zeros".to_owned(), zeros)];
+    assert_eq!(read_npz(fixture("packed.npz")).unwrap(), packed_tensors);
 
     let path = unused_path("written.npz");
-    write_npz(&path, &packed).unwrap();
-    assert_eq!(read_npz(&path).unwrap(), packed);
-    let before = fs::read(&path).unwrap();
-    let duplicates = [packed[0].clone(), packed[0].clone()];
+    write_npz(&path, &packed_tensors).unwrap();
+    assert_eq!(read_npz(&path).unwrap(), packed_tensors);
+    let old_bytes = fs::read(&path).unwrap();
+    let duplicates = [packed_tensors[0].clone(), packed_tensors[0].clone()];
     assert_error(write_npz(&path, &duplicates), &["written.npz: ", "two tensors", "`grid`"]);
-    assert!(fs::read(&path).unwrap() == before);
+    assert!(fs::read(&path).unwrap() == old_bytes);
 }
 
 #[test]
 fn safetensors_files_are_read_and_written() {
-    let bf16s = [1.0, -2.0, 3.5].map(bf16::from_f64);
-    let want = [("b".to_owned(), Tensor::from_values(&[3], &bf16s).unwrap())];
+    let bf16_values = [1.0, -2.0, 3.5].map(bf16::from_f64);
+    let want = [("b".to_owned(), Tensor::from_values(&[3], &bf16_values).unwrap())];
     assert_eq!(read_safetensors(fixture("bf16.safetensors")).unwrap(), want);
 
     let read_sorted = |path: &Path| {
@@ -126,8 +126,8 @@ fn safetensors_files_are_read_and_written() {
     assert_eq!(read_sorted(&path), tensors);
     let duplicates = write_safetensors(&path, &[want[0].clone(), want[0].clone()]);
     assert_error(duplicates, &["written.safetensors: ", "two tensors", "`b`"]);
-    let reserved = [("__metadata__".to_owned(), grid::<f32>())];
-    assert_error(write_safetensors(&path, &reserved), &["`__metadata__`"]);
+    let reserved_tensors = [("__metadata__".to_owned(), grid::<f32>())];
+    assert_error(write_safetensors(&path, &reserved_tensors), &["`__metadata__`"]);
     assert_error(write_safetensors("no/such", &tensors), &["no/such: No such file"]);
 }
 
@@ -135,7 +135,7 @@ fn safetensors_files_are_read_and_written() {
 fn damaged_tensor_files_are_rejected_or_read_without_a_panic() {
     let names = ["f4.npy", "stored.npz", "packed.npz", "weights.safetensors", "bf16.safetensors"];
     for name in names {
-        let whole = fs::read(fixture(name)).unwrap();
+        let file_bytes = fs::read(fixture(name)).unwrap();
         let path = unused_path(&format!("damaged-{name}"));
         let read = |bytes: &[u8]| {
             // Removing the old file first is faster on file systems that flush a file when its
@@ -148,18 +148,18 @@ fn damaged_tensor_files_are_rejected_or_read_without_a_panic() {
                 _ => read_safetensors(&path).map(|_| ()),
             }
         };
-        read(&whole).unwrap();
-        for end in 0..whole.len() {
-            assert_error(read(&whole[..end]), &[name]);
+        read(&file_bytes).unwrap();
+        for end in 0..file_bytes.len() {
+            assert_error(read(&file_bytes[..end]), &[name]);
         }
         if !name.ends_with("npz") {
-            assert_error(read(&[&whole[..], &[0]].concat()), &[name]);
+            assert_error(read(&[&file_bytes[..], &[0]].concat()), &[name]);
         }
-        for i in 0..whole.len() {
+        for i in 0..file_bytes.len() {
             for value in [0, b'9', 0x7f, 0xff] {
-                let mut changed = whole.clone();
-                changed[i] = value;
-                if let Err(error) = read(&changed) {
+                let mut changed_bytes = file_bytes.clone();
+                changed_bytes[i] = value;
+                if let Err(error) = read(&changed_bytes) {
                     assert!(error.to_string().contains(name), "{i} {value}: {error}");
                 }
             }
@@ -304,29 +304,32 @@ mod nets {
     #[test]
     fn tensors_that_do_not_match_the_parameters_change_no_weights() {
         let mut net = net::<f32>();
-        let before = net.to_tensors().unwrap();
-        let named = |name: &str, shape: &[usize]| {
+        let old_tensors = net.to_tensors().unwrap();
+        let tensor = |name: &str, shape: &[usize]| {
             let count: usize = shape.iter().product();
             (name.to_owned(), Tensor::from_values(shape, &vec![9.0f32; count]).unwrap())
         };
-        let matching_tensor = named("block.1/ip.0", &[1, 2]);
-        let (weights, bias) = (named("ip.0", &[2, 3]), named("ip.1", &[2]));
+        let matching_tensor = tensor("block.1/ip.0", &[1, 2]);
+        let (weights, bias) = (tensor("ip.0", &[2, 3]), tensor("ip.1", &[2]));
         let mut check_rejected = |tensors: &[&(String, Tensor)], parts: &[&str]| {
             let tensors: Vec<_> = tensors.iter().copied().cloned().collect();
             let parts = [&["layer `ip`"], parts].concat();
             assert_error(net.copy_tensors_from(&tensors), &parts);
-            assert_eq!(net.to_tensors().unwrap(), before);
+            assert_eq!(net.to_tensors().unwrap(), old_tensors);
         };
         check_rejected(&[&matching_tensor, &weights], &["missing tensor `ip.1`", "2 parameters"]);
-        let transposed = named("ip.0", &[3, 2]);
-        check_rejected(&[&transposed, &bias, &matching_tensor], &["`ip.0`", "[3, 2]", "[2, 3]"]);
-        check_rejected(&[&weights, &bias, &named("ip.2", &[1])], &["unexpected tensor `ip.2`"]);
+        let transposed_weights = tensor("ip.0", &[3, 2]);
+        check_rejected(
+            &[&transposed_weights, &bias, &matching_tensor],
+            &["`ip.0`", "[3, 2]", "[2, 3]"],
+        );
+        check_rejected(&[&weights, &bias, &tensor("ip.2", &[1])], &["unexpected tensor `ip.2`"]);
         check_rejected(&[&weights, &bias, &bias], &["`ip.1`", "twice"]);
 
         // Names of tensors that match no layer of the net, or do not have the form
         // `<layer>.<index>`.
         let unmatched_tensors =
-            ["ip.01", "ip.+1", "ip", "other.0", "ip.", ".0"].map(|name| named(name, &[1]));
+            ["ip.01", "ip.+1", "ip", "other.0", "ip.", ".0"].map(|name| tensor(name, &[1]));
         assert_eq!(net.copy_tensors_from(&unmatched_tensors).unwrap(), [""; 0]);
     }
 }

@@ -43,28 +43,28 @@ fn field(number: u32, wire: u32, value: &[u8]) -> Vec<u8> {
     [&varint((number << 3 | wire).into()), value].concat()
 }
 
-fn delimited(number: u32, content: &[u8]) -> Vec<u8> {
+fn delimited_field(number: u32, content: &[u8]) -> Vec<u8> {
     field(number, 2, &[&varint(content.len() as u64), content].concat())
 }
 
 impl Tree {
     fn encode(&self, order: Order) -> Vec<u8> {
         let nested =
-            self.nested.iter().map(|(number, tree)| delimited(*number, &tree.encode(order)));
+            self.nested.iter().map(|(number, tree)| delimited_field(*number, &tree.encode(order)));
         let known: Vec<Vec<u8>> = self.known.iter().cloned().chain(nested).collect();
         let mut bytes = Vec::new();
-        let count = known.len() + 1;
+        let position_count = known.len() + 1;
         for (index, known) in known.into_iter().chain([Vec::new()]).enumerate() {
             if order == Order::Mixed {
                 let fields_here =
-                    self.unknown.iter().filter(|(position, _)| position % count == index);
+                    self.unknown.iter().filter(|(position, _)| position % position_count == index);
                 fields_here.for_each(|(_, unknown)| bytes.extend(unknown));
             }
             bytes.extend(known);
         }
         if order == Order::Last {
             let mut unknown: Vec<_> = self.unknown.iter().collect();
-            unknown.sort_by_key(|(position, _)| position % count);
+            unknown.sort_by_key(|(position, _)| position % position_count);
             unknown.into_iter().for_each(|(_, field)| bytes.extend(field));
         }
         bytes
@@ -112,13 +112,13 @@ fn unknown() -> impl Strategy<Value = Vec<(usize, Vec<u8>)>> {
 fn shape() -> impl Strategy<Value = Tree> {
     (vec(0_u64..300, 1..5), unknown()).prop_map(|(dims, unknown)| {
         let dims: Vec<u8> = dims.into_iter().flat_map(varint).collect();
-        Tree { known: vec![delimited(1, &dims)], nested: Vec::new(), unknown }
+        Tree { known: vec![delimited_field(1, &dims)], nested: Vec::new(), unknown }
     })
 }
 
 fn blob() -> impl Strategy<Value = Tree> {
     (vec(any::<[u8; 4]>(), 1..40), shape(), unknown()).prop_map(|(data, shape, unknown)| Tree {
-        known: vec![delimited(5, &data.concat())],
+        known: vec![delimited_field(5, &data.concat())],
         nested: vec![(7, shape)],
         unknown,
     })
@@ -126,17 +126,17 @@ fn blob() -> impl Strategy<Value = Tree> {
 
 /// Returns a proptest strategy for a message with a name in field 1 and nested messages in the
 /// field `number`.
-fn named(number: u32, nested: impl Strategy<Value = Tree>) -> impl Strategy<Value = Tree> {
+fn named_message(number: u32, nested: impl Strategy<Value = Tree>) -> impl Strategy<Value = Tree> {
     ("[a-z]{0,9}", vec(nested, 0..4), unknown()).prop_map(move |(name, nested, unknown)| Tree {
-        known: vec![delimited(1, name.as_bytes())],
+        known: vec![delimited_field(1, name.as_bytes())],
         nested: nested.into_iter().map(|tree| (number, tree)).collect(),
         unknown,
     })
 }
 
 fn net() -> impl Strategy<Value = Tree> {
-    let layer = named(7, blob());
-    named(100, layer)
+    let layer = named_message(7, blob());
+    named_message(100, layer)
 }
 
 proptest! {
@@ -160,7 +160,7 @@ proptest! {
 fn layers(number: u32) -> Vec<u8> {
     let layer = |name: &str, extra: &[u8]| {
         let name_number = if number == 2 { 4 } else { 1 };
-        delimited(number, &[&delimited(name_number, name.as_bytes()), extra].concat())
+        delimited_field(number, &[&delimited_field(name_number, name.as_bytes()), extra].concat())
     };
     [layer("a", &field(901, 0, &[1])), layer("b", &[]), layer("c", &field(902, 0, &[2]))].concat()
 }
@@ -183,7 +183,7 @@ fn unknown_fields_stay_with_their_message_when_paths_are_remapped() {
             ..Default::default()
         }),
     );
-    let want = [delimited(100, &delimited(1, b"input")), layers(100)].concat();
+    let want = [delimited_field(100, &delimited_field(1, b"input")), layers(100)].concat();
     assert_eq!(unknown.encode(&new).unwrap(), want);
     // Unknown fields of a message that no longer exists must be dropped.
     new.layer.truncate(2);
@@ -195,15 +195,18 @@ fn unknown_fields_stay_with_their_message_when_paths_are_remapped() {
 /// Returns an encoded net of the V0 format. The messages in the net have the unknown fields 901 to
 /// 907, which are varints with the values 1 to 7.
 fn v0_net() -> Vec<u8> {
-    let text = |number, text: &str| delimited(number, text.as_bytes());
+    let text = |number, text: &str| delimited_field(number, text.as_bytes());
     let padding = [text(1, "pad"), text(2, "padding"), field(7, 0, &[2]), field(901, 0, &[1])];
     let blob = [field(5, 5, &[0, 0, 128, 63]), field(902, 0, &[2])].concat();
-    let conv = [text(1, "conv"), text(2, "conv"), delimited(50, &blob), field(903, 0, &[3])];
+    let conv = [text(1, "conv"), text(2, "conv"), delimited_field(50, &blob), field(903, 0, &[3])];
     let layer = |from: &str, to: &str, v0: &[Vec<u8>], unknown: u8| {
         let unknown = field(900 + u32::from(unknown), 0, &[unknown]);
-        delimited(2, &[delimited(1, &v0.concat()), text(2, from), text(3, to), unknown].concat())
+        delimited_field(
+            2,
+            &[delimited_field(1, &v0.concat()), text(2, from), text(3, to), unknown].concat(),
+        )
     };
-    let shape = delimited(8, &[field(1, 0, &[5]), field(906, 0, &[6])].concat());
+    let shape = delimited_field(8, &[field(1, 0, &[5]), field(906, 0, &[6])].concat());
     [
         layer("data", "padded", &padding, 4),
         layer("padded", "conv", &conv, 5),
@@ -258,7 +261,7 @@ fn unknown_fields_stay_with_their_message_in_an_upgrade() {
 fn unknown_fields_never_become_values_of_known_fields() {
     // `BlobShape` declares no field 5 or 50. `BlobProto` declares field 5 (`data`), so the unknown
     // field 5 must not be written to a `BlobProto`.
-    let bytes = delimited(7, &[field(50, 0, &[1]), field(5, 5, &[0, 0, 128, 63])].concat());
+    let bytes = delimited_field(7, &[field(50, 0, &[1]), field(5, 5, &[0, 0, 128, 63])].concat());
     let (mut blob, mut unknown) = UnknownFields::parse::<BlobProto>(&bytes, "blob").unwrap();
     assert_eq!(unknown.encode(&blob).unwrap(), bytes);
     unknown.remap_paths(|path| {
@@ -274,7 +277,7 @@ fn unknown_fields_are_kept_when_a_file_is_rewritten() {
     let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("unknown_fields");
     std::fs::create_dir_all(&folder).unwrap();
     let path = folder.join("a.solverstate");
-    let bytes = [field(1, 0, &[7]), delimited(77, b"momentum of a fork")].concat();
+    let bytes = [field(1, 0, &[7]), delimited_field(77, b"momentum of a fork")].concat();
     std::fs::write(&path, &bytes).unwrap();
     let (mut state, unknown) = UnknownFields::read::<SolverState>(&path).unwrap();
     state.iter = Some(8);

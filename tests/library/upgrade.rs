@@ -122,8 +122,8 @@ fn unused_v0_fields_are_dropped_and_reported() {
     assert_eq!(text, proto::to_text(&net("layer { name: 'r' type: 'ReLU' }")).unwrap());
     assert_eq!(changes.len(), 5, "{changes:?}");
     for field in ["`new_num`", "`kernelsize`", "`group`"] {
-        let named = |change: &String| change.contains(field) && change.contains("`r`");
-        assert!(changes.iter().any(named), "{changes:?}");
+        let names_field = |change: &String| change.contains(field) && change.contains("`r`");
+        assert!(changes.iter().any(names_field), "{changes:?}");
     }
 }
 
@@ -183,10 +183,13 @@ fn nets_that_mix_formats_are_refused() {
 
 #[test]
 fn an_upgrade_keeps_net_fields_that_have_not_changed() {
-    let rest = "name: 'n' force_backward: true state { phase: TRAIN } debug_info: true";
+    let net_fields = "name: 'n' force_backward: true state { phase: TRAIN } debug_info: true";
     let layers = ["layers { layer { type: 'relu' } }", "layers { type: RELU }"];
     for old in layers {
-        assert_upgrades_to(&format!("{rest} {old}"), &format!("{rest} layer {{ type: 'ReLU' }}"));
+        assert_upgrades_to(
+            &format!("{net_fields} {old}"),
+            &format!("{net_fields} layer {{ type: 'ReLU' }}"),
+        );
     }
 }
 
@@ -319,8 +322,8 @@ fn batch_norm_statistics_get_learning_rate_zero() {
         ),
     );
     for (kind, count) in [("BatchNorm", 2), ("BatchNorm", 4), ("Scale", 3)] {
-        let other = layer(kind, &"param { lr_mult: 2 } ".repeat(count));
-        assert_upgrades_to(&other, &other);
+        let other_layer = layer(kind, &"param { lr_mult: 2 } ".repeat(count));
+        assert_upgrades_to(&other_layer, &other_layer);
     }
 }
 
@@ -346,8 +349,8 @@ fn solver_type_becomes_a_type_name() {
     }
     let error = solver("solver_type: SGD type: 'SGD'").unwrap_err().to_string();
     assert!(error.contains("solver_type"), "{error}");
-    let unknown = SolverParameter { solver_type: Some(17), ..Default::default() };
-    assert!(upgrade::solver(unknown).unwrap_err().to_string().contains("17"));
+    let unknown_type = SolverParameter { solver_type: Some(17), ..Default::default() };
+    assert!(upgrade::solver(unknown_type).unwrap_err().to_string().contains("17"));
 }
 
 #[test]
@@ -377,13 +380,13 @@ fn an_unknown_layer_type_number_is_dropped_and_reported() {
     let Upgraded { message, changes, .. } = upgrade::net(old).unwrap();
     let want = LayerParameter { name: Some("own".into()), ..Default::default() };
     assert_eq!(message.layer, [want]);
-    let dropped = Change::Dropped { layer: "own".into(), field: "type" };
-    assert_eq!(changes, [Change::V1, dropped]);
+    let dropped_type = Change::Dropped { layer: "own".into(), field: "type" };
+    assert_eq!(changes, [Change::V1, dropped_type]);
 }
 
 /// Upgrades the definition of a golden case. Returns the text that must equal the golden file
 /// `upgraded.prototxt`, and the changes.
-fn upgraded_case(folder: &Path, row: &[String]) -> (String, Vec<Change>) {
+fn upgrade_case(folder: &Path, row: &[String]) -> (String, Vec<Change>) {
     if row[1] == "solver" {
         let param = proto::read_text(folder.join("solver.prototxt")).unwrap();
         let Upgraded { mut message, changes, .. } = upgrade::solver(param).unwrap();
@@ -405,10 +408,10 @@ fn golden_definitions_are_upgraded_as_by_caffe() {
     else {
         return;
     };
-    let mut compared = 0;
+    let mut compared_count = 0;
     for row in table(&set.join("cases.tsv")) {
         let folder = set.join(&row[0]);
-        let (ours, changes) = upgraded_case(&folder, &row);
+        let (ours, changes) = upgrade_case(&folder, &row);
         let path = folder.join("upgraded.prototxt");
         if !path.exists() {
             // Caffe does not upgrade a BatchNorm layer whose `lr_mult` fields are 0, but cortado
@@ -419,9 +422,9 @@ fn golden_definitions_are_upgraded_as_by_caffe() {
         }
         let want = fs::read_to_string(path).unwrap();
         assert_eq!(ours, want, "{}", row[0]);
-        compared += 1;
+        compared_count += 1;
     }
-    assert_eq!(compared, 24);
+    assert_eq!(compared_count, 24);
 }
 
 #[test]
@@ -431,18 +434,18 @@ fn nets_that_the_upgrade_refuses_are_refused_by_caffe() {
     else {
         return;
     };
-    let mut refused = BTreeSet::new();
+    let mut refused_names = BTreeSet::new();
     for row in table(&set.join("verdicts.tsv")) {
         let (name, kind, verdict) = (&row[0], &row[1], &row[2]);
         let path = set.join(format!("{name}.prototxt"));
-        let fails = if kind.starts_with("solver") {
+        let is_refused = if kind.starts_with("solver") {
             proto::read_text(path).is_ok_and(|param| upgrade::solver(param).is_err())
         } else {
             proto::read_text(path).is_ok_and(|definition| upgrade::net(definition).is_err())
         };
-        if fails {
+        if is_refused {
             assert_ne!(verdict, "accept", "{name}");
-            refused.insert(name.clone());
+            refused_names.insert(name.clone());
         }
     }
     let want = [
@@ -452,7 +455,7 @@ fn nets_that_the_upgrade_refuses_are_refused_by_caffe() {
         "text_mixed_v1_v2",
         "v0_unknown_type",
     ];
-    assert_eq!(refused, want.map(str::to_owned).into());
+    assert_eq!(refused_names, want.map(str::to_owned).into());
 }
 
 /// The authors of Caffe upgraded some net definitions with Caffe's tools. The old and the upgraded
@@ -465,7 +468,7 @@ fn caffes_files_before_and_after_their_upgrade_give_the_same_net() {
         return;
     };
     let read = |name: String| proto::read_text::<NetParameter>(folder.join(name)).unwrap();
-    let mut compared = 0;
+    let mut compared_count = 0;
     for row in table(&folder.join("expected.tsv")).iter().filter(|row| row[1] == "NetParameter") {
         for (before, after) in [("2e33058__", "1b30e0a__"), ("11a4c16__", "e6c80da__")] {
             let Some(name) = row[0].strip_prefix(after) else { continue };
@@ -476,10 +479,10 @@ fn caffes_files_before_and_after_their_upgrade_give_the_same_net() {
             assert_ne!(old, new, "{name}");
             let [old, new] = [old, new].map(|net| upgrade::net(net).unwrap().message);
             assert_eq!(proto::to_text(&old).unwrap(), proto::to_text(&new).unwrap(), "{name}");
-            compared += 1;
+            compared_count += 1;
         }
     }
-    assert!(compared >= minimum(13, 5), "{compared}");
+    assert!(compared_count >= minimum(13, 5), "{compared_count}");
 }
 
 #[test]
@@ -489,7 +492,7 @@ fn caffes_files_of_every_format_are_upgraded() {
     else {
         return;
     };
-    let (mut files, mut changed, mut refused) = (0, 0, Vec::new());
+    let (mut file_count, mut changed_count, mut refused_names) = (0, 0, Vec::new());
     for row in table(&folder.join("expected.tsv")).iter().filter(|row| row[2] == "ok") {
         let path = folder.join(&row[0]);
         let changes = if row[1] == "SolverParameter" {
@@ -500,7 +503,7 @@ fn caffes_files_of_every_format_are_upgraded() {
         } else {
             let definition: NetParameter = proto::read_text(path).unwrap();
             let Ok(Upgraded { message, changes, .. }) = upgrade::net(definition) else {
-                refused.push(row[0].clone());
+                refused_names.push(row[0].clone());
                 continue;
             };
             assert_up_to_date(&message);
@@ -508,9 +511,9 @@ fn caffes_files_of_every_format_are_upgraded() {
             assert_eq!(proto::parse_binary::<NetParameter>(&bytes, "").unwrap(), message);
             changes
         };
-        files += 1;
-        changed += usize::from(!changes.is_empty());
+        file_count += 1;
+        changed_count += usize::from(!changes.is_empty());
     }
-    assert_eq!(refused, ["mixed_layer_layers.prototxt"]);
-    assert!(changed >= minimum(61, 10), "{changed} of {files}");
+    assert_eq!(refused_names, ["mixed_layer_layers.prototxt"]);
+    assert!(changed_count >= minimum(61, 10), "{changed_count} of {file_count}");
 }

@@ -1,6 +1,6 @@
 //! Loom tests of threads that share a queue or a data reader.
 
-use crate::preemptions;
+use crate::check_with_preemptions;
 use cortado::{
     Error, Result,
     data::{BlockingQueue, DataReader, QueuePair, Record, Source},
@@ -10,7 +10,7 @@ use loom::{sync::Arc, thread};
 /// Runs `body` in every interleaving of its threads with at most two preemptions. With at most
 /// three preemptions, the tests would take twenty times as long.
 fn model(body: impl Fn() + Sync + Send + 'static) {
-    preemptions(2, body);
+    check_with_preemptions(2, body);
 }
 
 fn sorted(mut items: Vec<u32>) -> Vec<u32> {
@@ -51,16 +51,19 @@ fn producers_wait_for_a_full_queue_and_then_continue() {
 #[test]
 fn closing_a_queue_wakes_all_waiting_threads() {
     model(|| {
-        let full = Arc::new(BlockingQueue::bounded(1));
-        full.push(1).unwrap();
-        let empty = Arc::new(BlockingQueue::<u32>::new());
-        let (push_queue, pop_queue) = (Arc::clone(&full), Arc::clone(&empty));
-        let pushing = thread::spawn(move || push_queue.push(2));
-        let popping = thread::spawn(move || pop_queue.pop());
-        full.close();
-        empty.close();
-        assert_eq!(popping.join().unwrap(), None);
-        assert_eq!((pushing.join().unwrap(), full.pop(), full.pop()), (Err(2), Some(1), None));
+        let full_queue = Arc::new(BlockingQueue::bounded(1));
+        full_queue.push(1).unwrap();
+        let empty_queue = Arc::new(BlockingQueue::<u32>::new());
+        let (push_queue, pop_queue) = (Arc::clone(&full_queue), Arc::clone(&empty_queue));
+        let push_thread = thread::spawn(move || push_queue.push(2));
+        let pop_thread = thread::spawn(move || pop_queue.pop());
+        full_queue.close();
+        empty_queue.close();
+        assert_eq!(pop_thread.join().unwrap(), None);
+        assert_eq!(
+            (push_thread.join().unwrap(), full_queue.pop(), full_queue.pop()),
+            (Err(2), Some(1), None)
+        );
     });
 }
 
@@ -71,13 +74,13 @@ fn a_thread_that_peeks_wakes_a_thread_that_pops() {
     model(|| {
         let queue = Arc::new(BlockingQueue::new());
         let (peek_queue, pop_queue) = (Arc::clone(&queue), Arc::clone(&queue));
-        let peeking = thread::spawn(move || peek_queue.peek());
-        let popping = thread::spawn(move || pop_queue.pop());
+        let peek_thread = thread::spawn(move || peek_queue.peek());
+        let pop_thread = thread::spawn(move || pop_queue.pop());
         queue.push(7).unwrap();
-        assert_eq!(popping.join().unwrap(), Some(7));
+        assert_eq!(pop_thread.join().unwrap(), Some(7));
         queue.push(8).unwrap();
-        let peeked = peeking.join().unwrap();
-        assert!(peeked == Some(7) || peeked == Some(8));
+        let peeked_item = peek_thread.join().unwrap();
+        assert!(peeked_item == Some(7) || peeked_item == Some(8));
     });
 }
 
@@ -107,10 +110,11 @@ fn a_queue_pair_recycles_items_until_the_pair_is_closed() {
     });
 }
 
-/// Data source of records with the labels 0, 1, … . Reading the record with the label `bad` fails.
+/// Data source of records with the labels 0, 1, … . Reading the record with the label `bad_label`
+/// fails.
 struct Counting {
     next: i32,
-    bad: i32,
+    bad_label: i32,
 }
 
 impl Source for Counting {
@@ -121,7 +125,7 @@ impl Source for Counting {
         None
     }
     fn read(&mut self, record: &mut Record) -> Result<()> {
-        if self.next == self.bad {
+        if self.next == self.bad_label {
             return Err(Error::InvalidData("unreadable".into()));
         }
         record.set_label(self.next);
@@ -130,8 +134,8 @@ impl Source for Counting {
     }
 }
 
-fn readers(bad: i32, count: usize) -> Vec<DataReader> {
-    DataReader::shared(Box::new(Counting { next: 0, bad }), 0, 1, count).unwrap()
+fn readers(bad_label: i32, count: usize) -> Vec<DataReader> {
+    DataReader::shared(Box::new(Counting { next: 0, bad_label }), 0, 1, count).unwrap()
 }
 
 fn label(data: &mut DataReader) -> Result<i32> {
@@ -157,12 +161,12 @@ fn dropping_a_data_reader_at_any_moment_joins_its_thread() {
 fn a_dropped_data_reader_does_not_block_the_others() {
     model(|| {
         let mut data = readers(-1, 2);
-        let dropped = data.pop().unwrap();
-        let other = thread::spawn(move || drop(dropped));
+        let dropped_reader = data.pop().unwrap();
+        let handle = thread::spawn(move || drop(dropped_reader));
         assert_eq!(label(&mut data[0]).unwrap(), 0);
         assert_eq!(label(&mut data[0]).unwrap(), 2);
         drop(data);
-        other.join().unwrap();
+        handle.join().unwrap();
     });
 }
 
@@ -170,10 +174,10 @@ fn a_dropped_data_reader_does_not_block_the_others() {
 fn every_data_reader_receives_the_error_of_its_source() {
     model(move || {
         let mut data = readers(1, 2);
-        let mut last = data.pop().unwrap();
-        let other = thread::spawn(move || label(&mut last).unwrap_err().to_string());
+        let mut last_reader = data.pop().unwrap();
+        let handle = thread::spawn(move || label(&mut last_reader).unwrap_err().to_string());
         assert_eq!(label(&mut data[0]).unwrap(), 0);
         let error = label(&mut data[0]).unwrap_err().to_string();
-        assert_eq!([error, other.join().unwrap()], ["counting, record 1: unreadable"; 2]);
+        assert_eq!([error, handle.join().unwrap()], ["counting, record 1: unreadable"; 2]);
     });
 }

@@ -1,7 +1,7 @@
 //! Loom tests of the thread pool. loom fails a test in which a thread outlives the pool, threads
 //! deadlock, or a thread accesses a result without synchronization.
 
-use crate::preemptions;
+use crate::check_with_preemptions;
 use cortado::host::Workers;
 use loom::{
     cell::Cell,
@@ -18,7 +18,7 @@ fn run_region(workers: &Workers, round: usize) {
 
 #[test]
 fn a_caller_receives_every_result_and_the_pool_thread_ends() {
-    preemptions(3, || {
+    check_with_preemptions(3, || {
         let workers = Workers::new(2).unwrap();
         run_region(&workers, 1);
         run_region(&workers, 5);
@@ -29,16 +29,16 @@ fn a_caller_receives_every_result_and_the_pool_thread_ends() {
 /// task.
 #[test]
 fn a_pool_thread_joins_the_region_whether_it_sleeps_or_not() {
-    preemptions(3, || {
+    check_with_preemptions(3, || {
         let workers = Workers::new(2).unwrap();
         for _ in 0..2 {
-            let (tasks, started) = (Mutex::new(0), Condvar::new());
+            let (task_count, started) = (Mutex::new(0), Condvar::new());
             workers.run(2, |_| {
-                let mut tasks = tasks.lock().unwrap();
-                *tasks += 1;
+                let mut task_count = task_count.lock().unwrap();
+                *task_count += 1;
                 started.notify_one();
-                while *tasks < 2 {
-                    tasks = started.wait(tasks).unwrap();
+                while *task_count < 2 {
+                    task_count = started.wait(task_count).unwrap();
                 }
             });
         }
@@ -47,18 +47,18 @@ fn a_pool_thread_joins_the_region_whether_it_sleeps_or_not() {
 
 #[test]
 fn two_callers_share_a_pool_thread() {
-    preemptions(2, || {
+    check_with_preemptions(2, || {
         let workers = Arc::new(Workers::new(2).unwrap());
         let shared = Arc::clone(&workers);
-        let other = thread::spawn(move || run_region(&shared, 1));
+        let handle = thread::spawn(move || run_region(&shared, 1));
         run_region(&workers, 5);
-        other.join().unwrap();
+        handle.join().unwrap();
     });
 }
 
 #[test]
 fn a_caller_shares_its_region_with_two_pool_threads() {
-    preemptions(2, || {
+    check_with_preemptions(2, || {
         let workers = Workers::new(3).unwrap();
         run_region(&workers, 1);
     });

@@ -67,9 +67,9 @@ fn has_large_set() -> bool {
 fn root() -> PathBuf {
     // The tests of the command `cortado` run in a folder below the root of the repository.
     let folders = || Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
-    let selection = || folders().map(|folder| folder.join("tests/testdata"));
-    let found = || selection().find(|folder| folder.is_dir()).unwrap_or_default();
-    env::var_os("CORTADO_TESTDATA").map_or_else(found, PathBuf::from)
+    let candidates = || folders().map(|folder| folder.join("tests/testdata"));
+    let find_selection = || candidates().find(|folder| folder.is_dir()).unwrap_or_default();
+    env::var_os("CORTADO_TESTDATA").map_or_else(find_selection, PathBuf::from)
 }
 
 fn required(path: &Path) -> PathBuf {
@@ -81,18 +81,18 @@ fn find(path: &Path) -> Option<PathBuf> {
     if path.exists() {
         return Some(path.to_owned());
     }
-    let mut packed = path.as_os_str().to_owned();
-    packed.push(".gz");
-    let packed = File::open(packed).ok()?;
+    let mut packed_path = path.as_os_str().to_owned();
+    packed_path.push(".gz");
+    let packed_file = File::open(packed_path).ok()?;
 
     // Another thread or process may unpack the same file at the same time.
     static UNPACKING: Mutex<()> = Mutex::new(());
     let _lock = UNPACKING.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("testdata");
     fs::create_dir_all(&folder).unwrap();
-    let unpacked = folder.join(path.file_name().unwrap());
-    let partial = folder.join(process::id().to_string());
-    io::copy(&mut GzDecoder::new(packed), &mut File::create(&partial).unwrap()).unwrap();
-    fs::rename(partial, &unpacked).unwrap();
-    Some(unpacked)
+    let unpacked_path = folder.join(path.file_name().unwrap());
+    let partial_path = folder.join(process::id().to_string());
+    io::copy(&mut GzDecoder::new(packed_file), &mut File::create(&partial_path).unwrap()).unwrap();
+    fs::rename(partial_path, &unpacked_path).unwrap();
+    Some(unpacked_path)
 }
