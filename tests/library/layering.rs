@@ -133,13 +133,14 @@ fn without_inline_modules(code: String) -> String {
 }
 
 fn without_strings(text: &str) -> String {
+    // A quote as a character literal does not start a string.
+    let text = text.replace("'\"'", "").replace("b'\\\"'", "");
     let mut pieces = text.split('"');
     let mut code = String::from(pieces.next().unwrap_or_default());
     while let Some(mut literal) = pieces.next() {
         while literal.ends_with('\\') && !literal.ends_with("\\\\") {
             literal = pieces.next().unwrap_or_default();
         }
-        // Limitation: a character literal `'"'` counts as the start of a string.
         code.push_str(pieces.next().unwrap_or_default());
     }
     code.replace("'{'", "").replace("'}'", "").replace("';'", "")
