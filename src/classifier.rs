@@ -5,14 +5,12 @@ use crate::{
     data::{Color, DataTransformer, Image, Record},
     device::{CpuDevice, Device},
     error::{Error, Result},
+    limits,
     net::Net,
     op::RngKey,
     proto::{self, BlobProto, Phase, TransformationParameter},
 };
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 /// A trained net whose only input is a blob of images and whose only output is a blob of class
 /// scores.
@@ -212,7 +210,7 @@ impl Classifier {
     /// [`Error::Io`]; [`Error::InvalidData`] unless the file has one name for each class.
     pub fn with_labels(mut self, path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
-        let text = fs::read_to_string(path).map_err(|error| Error::io(path, error))?;
+        let text = limits::read_to_string(path, limits::LIST_LEN)?;
         let labels: Vec<_> = text.lines().map(str::to_owned).collect();
         if labels.len() != self.classes {
             let (expected, found) = (self.classes, labels.len());

@@ -110,6 +110,19 @@ pub enum Error {
         /// Number of requested bytes.
         bytes: usize,
     },
+    /// An allocation that would exceed the limit that
+    /// [`AnyDevice::with_memory_limit`](crate::AnyDevice::with_memory_limit) or `--max-memory` has
+    /// set. The call that failed has no effect.
+    MemoryLimit {
+        /// Name of the device.
+        device: String,
+        /// Number of requested bytes.
+        bytes: usize,
+        /// Number of bytes that are allocated under the limit.
+        used: usize,
+        /// The limit in bytes.
+        limit: usize,
+    },
     /// A transfer or fallback that a policy of the calling thread denies. The denied call changes
     /// no memory.
     Denied {
@@ -169,6 +182,9 @@ pub enum Error {
     },
 }
 
+/// The number of extents that the message of [`Error::ShapeOverflow`] prints.
+const MAX_PRINTED_AXES: usize = 64;
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -185,7 +201,14 @@ impl fmt::Display for Error {
                 f.write_str(message)
             }
             Self::ShapeOverflow { shape, reason } => {
-                write!(f, "shape {shape:?} is too large: {reason}")
+                // A file can state a million extents.
+                match shape.get(..MAX_PRINTED_AXES) {
+                    Some(start) => {
+                        write!(f, "shape {start:?} and {} more axes", shape.len() - start.len())?
+                    }
+                    None => write!(f, "shape {shape:?}")?,
+                }
+                write!(f, " is too large: {reason}")
             }
             Self::InvalidInput { op, reason } => write!(f, "{op}: {reason}"),
             Self::Borrowed { what } => write!(
@@ -195,6 +218,11 @@ impl fmt::Display for Error {
             Self::OutOfMemory { device, bytes } => {
                 write!(f, "out of memory on `{device}`: {bytes} bytes")
             }
+            Self::MemoryLimit { device, bytes, used, limit } => write!(
+                f,
+                "memory limit of `{device}`: {bytes} bytes wanted, {used} bytes in use, limit \
+                 {limit} bytes; raise the limit (--max-memory) or use a smaller batch or net"
+            ),
             Self::Denied { what } => write!(f, "denied: {what}"),
             Self::Device { device, source } => write!(f, "device `{device}`: {source}"),
             Self::UnknownDevice { name, known } => {
@@ -260,6 +288,19 @@ impl Error {
     #[must_use]
     pub fn context(self, context: impl Into<String>) -> Self {
         Self::Context { context: context.into(), source: Box::new(self) }
+    }
+
+    /// Wraps an [`Error::MemoryLimit`] in an [`Error::Context`] whose message starts with the name of
+    /// the blob. Does not change other errors.
+    #[cfg(feature = "net")]
+    pub(crate) fn name_allocation(self, name: impl FnOnce() -> Option<String>) -> Self {
+        match self {
+            Self::MemoryLimit { .. } => match name() {
+                Some(name) => self.context(name),
+                None => self,
+            },
+            other => other,
+        }
     }
 
     /// Returns the innermost error, without any [`Error::Context`], for callers that match on the

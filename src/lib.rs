@@ -77,6 +77,7 @@
 
 mod suggest; // spelling suggestions
 pub mod error; // error type
+mod limits; // limits on the memory and the work that a file can cause
 pub mod atomic_fs; // atomic file writes
 mod sync; // thread synchronization
 pub mod element; // element types

@@ -1,5 +1,6 @@
 //! Command-line flags that select a device.
 
+use super::byte_size::byte_size;
 use clap::{Args, ValueEnum, builder::TypedValueParser};
 use cortado::kernel::traits::*;
 use cortado::{
@@ -25,6 +26,10 @@ pub(super) struct DeviceArgs {
     /// Allow a GPU to round f32 operands of GEMM to TF32 (10-bit mantissa), which is faster
     #[arg(long, alias = "tf32")]
     allow_tf32: bool,
+    /// Memory limit for the blobs of nets and solvers, such as 512MiB or 2GiB; by default, the size
+    /// of main memory on the device cpu, and no limit on a GPU
+    #[arg(long, value_name = "SIZE", value_parser = byte_size)]
+    max_memory: Option<usize>,
 }
 
 /// Value of the flag `--gemm-backend`.
@@ -53,7 +58,7 @@ impl DeviceArgs {
             gpus => single_gpu(gpus, &device::device_names())?,
         };
         self.check(&name)?;
-        let options = self.options();
+        let options = self.options(&name);
         let device = device::open(&name, options)?;
         let (name, threads) = (device.name(), device.host_workers().count());
         log::info!("Use {name}, {threads} host threads{}.", gemm_note(options, &device));
@@ -65,7 +70,8 @@ impl DeviceArgs {
         Self { gpu: vec![GpuArg::Number(number)], ..self }
     }
 
-    fn options(&self) -> DeviceOptions {
+    fn options(&self, device: &str) -> DeviceOptions {
+        let default_limit = if device == "cpu" { main_memory() } else { None };
         let products = match self.gemm_backend {
             Some(GemmBackendArg::Cublas) => GemmBackend::Cublas,
             Some(GemmBackendArg::Builtin) | None => GemmBackend::Builtin,
@@ -74,6 +80,7 @@ impl DeviceArgs {
             threads: self.threads.into(),
             gemm_backend: products,
             tf32: self.allow_tf32,
+            memory_limit: self.max_memory.or(default_limit),
         }
     }
 
@@ -89,6 +96,11 @@ impl DeviceArgs {
             _ => Ok(()),
         }
     }
+}
+
+/// Returns the size of main memory in bytes, if it is known: the memory limit of the device cpu.
+pub(super) fn main_memory() -> Option<usize> {
+    usize::try_from(device::host_memory_bytes()?).ok()
 }
 
 /// Returns the device names of the requested GPUs. Fails if a requested GPU is not among the

@@ -5,6 +5,7 @@
 //! a terminal, a progress line replaces the log lines. The command prints an error as one line. The exit status is 1 if the
 //! verb failed and 2 if the arguments were wrong.
 
+mod byte_size;
 mod classification;
 mod classify;
 mod compute_image_mean;

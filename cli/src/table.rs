@@ -2,6 +2,10 @@
 
 use std::fmt::Write;
 
+/// Maximum width in characters to which the cells of a column are padded. A name in a file can be
+/// as long as the file, and padding every row to such a name needs too much memory.
+const MAX_PADDED_WIDTH: usize = 80;
+
 /// Escapes control characters in text that comes from a file, because a terminal would interpret
 /// control characters.
 pub(super) fn escape_control(text: &str) -> String {
@@ -10,12 +14,14 @@ pub(super) fn escape_control(text: &str) -> String {
 }
 
 /// Formats the rows of a table, with two spaces between columns. The first `left_aligned` columns
-/// are left-aligned, and all other columns are right-aligned.
+/// are left-aligned, and all other columns are right-aligned. A cell of more than 80 characters
+/// exceeds its column.
 pub(super) fn align_columns(rows: &[Vec<String>], left_aligned: usize) -> String {
     let length = |cell: &String| cell.chars().count();
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column| rows.iter().filter_map(|row| row.get(column)).map(length).max();
-    let widths: Vec<_> = (0..columns).map(|column| width(column).unwrap_or(0)).collect();
+    let widths: Vec<_> =
+        (0..columns).map(|column| width(column).unwrap_or(0).min(MAX_PADDED_WIDTH)).collect();
     let mut text = String::new();
     for row in rows {
         let mut line = String::new();
@@ -30,4 +36,18 @@ pub(super) fn align_columns(rows: &[Vec<String>], left_aligned: usize) -> String
         text.push('\n');
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cell_longer_than_80_characters_does_not_widen_the_column() {
+        let row = |cells: [&str; 2]| cells.map(str::to_owned).to_vec();
+        assert_eq!(align_columns(&[row(["a", "b"]), row(["cde", "f"])], 2), "a    b\ncde  f\n");
+        let long = "x".repeat(70_000);
+        let text = align_columns(&[row(["a", "b"]), row([&long, "f"])], 2);
+        assert_eq!(text, format!("a{}  b\n{long}  f\n", " ".repeat(79)));
+    }
 }

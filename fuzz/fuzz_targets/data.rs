@@ -19,10 +19,6 @@ use std::{
 static FILE: LazyLock<PathBuf> =
     LazyLock::new(|| std::env::temp_dir().join(format!("cortado-fuzz-{}", process::id())));
 
-/// Largest number of records that the target reads from a database. A damaged B+ tree can lead to
-/// the same pages forever.
-const MAX_RECORDS: usize = 500;
-
 /// Largest image, in elements, that the target writes again. A small file can hold an image of 10⁸
 /// elements, which would take too long.
 const MAX_ELEMENTS: usize = 1 << 20;
@@ -57,7 +53,7 @@ type Records = Vec<(Vec<u8>, Vec<u8>)>;
 fn read(path: &Path) -> Result<Records> {
     let mut reader = LmdbReader::open(path)?;
     let mut records = Records::new();
-    while records.len() < MAX_RECORDS && reader.advance()? {
+    while reader.advance()? {
         let (key, value) = reader.entry()?;
         records.push((key.to_vec(), value.to_vec()));
     }

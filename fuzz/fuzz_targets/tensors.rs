@@ -27,7 +27,7 @@ fuzz_target!(|bytes: &[u8]| {
         |path, tensor| tensor_io::write_npy(path, tensor),
     );
     check_round_trip(
-        |path| tensor_io::read_npz(path).map(distinct),
+        |path| tensor_io::read_npz(path).map(|tensors| inside_folder(distinct(tensors))),
         |path, tensors| tensor_io::write_npz(path, tensors),
     );
     check_round_trip(
@@ -43,6 +43,15 @@ fn check_round_trip<T: PartialEq + Debug>(
     let Ok(value) = read(&FILE) else { return };
     write(&FILE, &value).unwrap();
     assert_eq!(read(&FILE).unwrap(), value);
+}
+
+/// Removes tensors whose names lead out of the folder of an extracted archive, because the writer
+/// rejects them.
+fn inside_folder(mut tensors: Vec<(String, Tensor)>) -> Vec<(String, Tensor)> {
+    tensors.retain(|(name, _)| {
+        !name.contains("..") && !name.contains(':') && !name.starts_with(['/', '\\'])
+    });
+    tensors
 }
 
 /// Sorts tensors by name and keeps the first tensor of each name, because writers reject

@@ -267,7 +267,7 @@ impl<T: Storable, D: Device> Blob<T, D> {
     }
 
     /// Returns the size of the data's storage in bytes, whether or not the storage is allocated.
-    fn capacity(&self) -> Result<usize> {
+    pub(crate) fn storage_bytes(&self) -> Result<usize> {
         self.data.bytes()
     }
 
@@ -290,7 +290,7 @@ impl<T: Storable, D: Device> Blob<T, D> {
     /// small. The caller must ensure that the two blobs never need their contents at the same time.
     #[cfg(feature = "net")]
     pub(crate) fn use_storage_of(&mut self, storage: &Self) -> Result<()> {
-        if storage.capacity()? >= Self::bytes(&self.shape)? {
+        if storage.storage_bytes()? >= Self::bytes(&self.shape)? {
             self.data = storage.data.share();
         }
         Ok(())

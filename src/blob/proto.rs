@@ -70,7 +70,7 @@ impl<T: Element, D: Device> Blob<T, D> {
         if diffs > 0 {
             check_count("diff", diffs)?;
         }
-        if count == 0 && self.capacity()? == 0 {
+        if count == 0 && self.storage_bytes()? == 0 {
             return Err(Error::Shape(format!("message of shape {shape} has no elements")));
         }
         if reshape {

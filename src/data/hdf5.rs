@@ -12,11 +12,11 @@ use file::Datasets;
 
 use crate::{
     error::{Error, Result},
+    limits,
     op::RngKey,
 };
 use rand::seq::SliceRandom;
 use std::{
-    fs,
     ops::Range,
     path::{Path, PathBuf},
 };
@@ -80,7 +80,7 @@ impl Hdf5Rows {
         shuffle: Option<RngKey>,
     ) -> Result<Self> {
         let list = list.as_ref();
-        let text = fs::read_to_string(list).map_err(|error| Error::io(list, error))?;
+        let text = limits::read_to_string(list, limits::LIST_LEN)?;
         let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
         let files: Vec<PathBuf> = lines.map(Into::into).collect();
         if files.is_empty() {

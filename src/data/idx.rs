@@ -5,14 +5,16 @@
 //! come the extents, as big-endian 32-bit integers, and then the values.
 
 use super::{record::Record, source::Source};
-use crate::error::{Error, Result};
+use crate::{
+    error::{Error, Result},
+    limits,
+};
+#[cfg(feature = "gzip")]
+use flate2::bufread::MultiGzDecoder;
 use std::{
-    fs::File,
     io::{self, BufRead, BufReader, ErrorKind, Read},
     path::{Path, PathBuf},
 };
-#[cfg(feature = "gzip")]
-use {crate::proto::MAX_DEFLATE_RATIO, flate2::bufread::MultiGzDecoder};
 
 /// Images and labels from two IDX files, which may be compressed with gzip (feature `gzip`). The
 /// source holds all images and labels in memory.
@@ -118,17 +120,17 @@ fn invalid(path: &Path, reason: impl std::fmt::Display) -> Error {
 
 /// Reads the extents and values of an IDX file of unsigned bytes with `AXES` axes.
 fn load<const AXES: usize>(path: &Path) -> Result<([usize; AXES], Vec<u8>)> {
-    let file = File::open(path).map_err(|error| Error::io(path, error))?;
-    let file_len = file.metadata().map_err(|error| Error::io(path, error))?.len();
+    let (file, metadata) = limits::open(path)?;
+    let stored = metadata.len();
     let mut file = BufReader::new(file);
     // Detect gzip by the magic number, because some programs decompress a file without removing the
     // extension `.gz`.
-    let is_gzip = file.fill_buf().map_err(|error| Error::io(path, error))?.starts_with(&GZIP_MAGIC);
-    if !is_gzip {
-        return parse(path, file, file_len);
+    let zipped = file.fill_buf().map_err(|error| Error::io(path, error))?.starts_with(&GZIP_MAGIC);
+    if !zipped {
+        return parse(path, file, stored, false);
     }
     #[cfg(feature = "gzip")]
-    return parse(path, MultiGzDecoder::new(file), file_len.saturating_mul(MAX_DEFLATE_RATIO));
+    return parse(path, MultiGzDecoder::new(file), stored, true);
     #[cfg(not(feature = "gzip"))]
     Err(invalid(
         path,
@@ -139,12 +141,14 @@ fn load<const AXES: usize>(path: &Path) -> Result<([usize; AXES], Vec<u8>)> {
 /// The magic number of a gzip file. Unlike a gzip file, an IDX file starts with two zero bytes.
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 
-/// Reads the header and the values from `file`. Fails if the header states more than `limit`
-/// values.
+/// Reads the header and the values from `file`, which is compressed if `zipped` is true. `stored` is
+/// the length of the file at `path`. Fails before the allocation if the header states more values
+/// than `stored`, or more than the limit of a compressed file.
 fn parse<const AXES: usize>(
     path: &Path,
     mut file: impl Read,
-    limit: u64,
+    stored: u64,
+    zipped: bool,
 ) -> Result<([usize; AXES], Vec<u8>)> {
     let mut word = || -> Result<u32> {
         let mut bytes = [0; 4];
@@ -166,10 +170,17 @@ fn parse<const AXES: usize>(
         *extent = word()? as usize;
     }
     let header = format!("the header states extents {extents:?}");
-    let len = extents.iter().try_fold(1usize, |len, &extent| len.checked_mul(extent));
-    let len = len.filter(|&len| len as u64 <= limit).ok_or_else(|| {
-        invalid(path, format!("{header}, but the file is too short for these extents"))
-    })?;
+    let len = extents.iter().try_fold(1u64, |len, &extent| len.checked_mul(extent as u64));
+    let len = match len {
+        _ if zipped => {
+            limits::check_expanded(format_args!("{}: {header}", path.display()), len, stored)?
+        }
+        Some(len) if len <= stored => len,
+        _ => {
+            let reason = format!("{header}, but the file is too short for these extents");
+            return Err(invalid(path, reason));
+        }
+    } as usize;
     let mut values = Vec::new();
     values.try_reserve_exact(len).map_err(|_| Error::out_of_host_memory(len))?;
     let got = file.by_ref().take(len as u64).read_to_end(&mut values);
@@ -324,10 +335,11 @@ mod tests {
     fn an_idx_header_that_claims_more_data_than_the_file_contains_is_rejected() {
         for extents in [[u32::MAX; 3], [u32::MAX, 1, 1], [1 << 20, 28, 28]] {
             let images = file(0x803, &extents, &[0; 64]);
-            for images in [zip(&images), images] {
-                let text = error(&images, &labels());
-                assert!(text.contains("the file is too short for these extents"), "{text}");
-            }
+            let text = error(&images, &labels());
+            assert!(text.contains("the file is too short for these extents"), "{text}");
+            let text = error(&zip(&images), &labels());
+            assert!(text.contains("t-images-idx3-ubyte: the header states extents"), "{text}");
+            assert!(text.contains(" stored bytes is 33554432 bytes"), "{text}");
         }
     }
 }

@@ -11,10 +11,10 @@ mod resize;
 
 pub use pixels::{Color, Image};
 
-use crate::error::{Error, Result};
+use crate::{error::Result, limits};
 #[cfg(not(feature = "image"))]
 use disabled::{decode, encode_png};
-use std::{fs, path::Path};
+use std::path::Path;
 #[cfg(feature = "image")]
 use {decode::decode, encode::encode_png};
 
@@ -23,8 +23,9 @@ impl Image {
     /// format. The decoder ignores the EXIF orientation.
     ///
     /// # Errors
-    /// Returns [`Error::InvalidData`] for a damaged file, or for a format other than JPEG and PNG.
-    /// Always returns [`Error::InvalidData`] without the feature `image`.
+    /// Returns [`Error::InvalidData`] for a damaged file, for a format other than JPEG and PNG, and
+    /// for an image that needs more than 32 MiB and more than 64 bytes per byte of the file. Always
+    /// returns [`Error::InvalidData`] without the feature `image`.
     #[doc(alias = "DecodeDatum")]
     pub fn decode(bytes: &[u8], color: Color) -> Result<Self> {
         decode(bytes, color)
@@ -37,7 +38,7 @@ impl Image {
     #[doc(alias = "ReadImageToCVMat")]
     pub fn read(path: impl AsRef<Path>, color: Color) -> Result<Self> {
         let path = path.as_ref();
-        let bytes = fs::read(path).map_err(|error| Error::io(path, error))?;
+        let bytes = limits::read(path, limits::IMAGE_LEN)?;
         Self::decode(&bytes, color).map_err(|error| error.context(path.display().to_string()))
     }
 

@@ -7,10 +7,11 @@ use super::{
 };
 use crate::{
     error::{Error, Result},
+    limits,
     op::RngKey,
 };
 use rand::seq::SliceRandom;
-use std::{fs, path::Path};
+use std::path::Path;
 
 /// A source of the images that a list file names. Each line of the list file contains a path, a
 /// space and a label.
@@ -129,7 +130,7 @@ impl Source for ImageList {
         let path = format!("{}{path}", self.root);
         let image = Image::read(&path, self.color)?;
         let result = match self.size {
-            Some([height, width]) => image.resize(height, width)?.store(record),
+            Some(size) => enlarged(&image, size).and_then(|image| image.store(record)),
             None => image.store(record),
         };
         result.map_err(|error| error.context(path))?;
@@ -151,9 +152,25 @@ impl Source for ImageList {
     }
 }
 
+/// Resizes an image to the height and width that a definition gives. Fails if an enlarged image is
+/// too large.
+fn enlarged(image: &Image, [height, width]: [usize; 2]) -> Result<Image> {
+    let [channels, ..] = image.shape();
+    let bytes = height.saturating_mul(width).saturating_mul(channels);
+    if bytes > limits::RESIZED_LEN && bytes > image.shape().iter().product() {
+        let limit = limits::RESIZED_LEN;
+        let reason = format!(
+            "resizing to {height} x {width} pixels needs {bytes} bytes, but the limit of an \
+             enlarged image is {limit} bytes"
+        );
+        return Err(Error::InvalidData(reason));
+    }
+    image.resize(height, width)
+}
+
 /// Reads the paths and labels of a list file. Skips blank lines.
 fn read_list(path: &Path) -> Result<Vec<(String, i32)>> {
-    let text = fs::read_to_string(path).map_err(|error| Error::io(path, error))?;
+    let text = limits::read_to_string(path, limits::LIST_LEN)?;
     let mut files = Vec::new();
     for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let pair = line.trim_end().rsplit_once(' ');
@@ -173,6 +190,7 @@ fn read_list(path: &Path) -> Result<Vec<(String, i32)>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     fn list(text: &str) -> Result<ImageList> {
         let dir = tempfile::tempdir().unwrap();

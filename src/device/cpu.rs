@@ -88,7 +88,7 @@ impl Memory for CpuDevice {
         let properties = [
             ("processor", processor_name()),
             ("vector instructions", Some(simd_instruction_set().to_owned())),
-            ("memory", memory_bytes().map(gibibytes)),
+            ("memory", host_memory_bytes().map(gibibytes)),
         ];
         properties.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
     }
@@ -104,7 +104,11 @@ fn processor_name() -> Option<String> {
 }
 
 /// Returns the size of main memory in bytes; `None` unless the system is Linux.
-fn memory_bytes() -> Option<u64> {
+///
+/// ```
+/// assert_ne!(cortado::device::host_memory_bytes(), Some(0));
+/// ```
+pub fn host_memory_bytes() -> Option<u64> {
     let kibibytes = proc_entry("/proc/meminfo", "MemTotal")?;
     kibibytes.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }

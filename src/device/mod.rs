@@ -12,7 +12,7 @@ pub mod simulated;
 pub use cuda::CudaDevice;
 pub use {
     any::AnyDevice,
-    cpu::CpuDevice,
+    cpu::{CpuDevice, host_memory_bytes},
     options::{DeviceOptions, GemmBackend},
     simulated::SimulatedDevice,
 };
@@ -127,6 +127,14 @@ macro_rules! families {
 /// [`Error::InvalidData`] if the device does not support an option; [`Error::Device`] if the device
 /// cannot be opened.
 pub fn open(name: &str, options: DeviceOptions) -> Result<AnyDevice> {
+    let device = open_unlimited(name, options)?;
+    Ok(match options.memory_limit {
+        Some(bytes) => device.with_memory_limit(bytes),
+        None => device,
+    })
+}
+
+fn open_unlimited(name: &str, options: DeviceOptions) -> Result<AnyDevice> {
     match (name, gpu_ordinal(name)) {
         ("cpu", _) => match options.gpu_only_option() {
             None => Ok(AnyDevice::new(&CpuDevice::with_threads(options.threads)?)),
@@ -136,7 +144,7 @@ pub fn open(name: &str, options: DeviceOptions) -> Result<AnyDevice> {
         },
         #[cfg(feature = "cuda")]
         (_, Some(ordinal)) => {
-            let DeviceOptions { threads, gemm_backend, tf32 } = options;
+            let DeviceOptions { threads, gemm_backend, tf32, .. } = options;
             let builder =
                 CudaDevice::builder().threads(threads).gemm_backend(gemm_backend).tf32(tf32);
             Ok(AnyDevice::new(&builder.open(ordinal)?))

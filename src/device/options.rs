@@ -37,6 +37,9 @@ pub struct DeviceOptions {
     pub gemm_backend: GemmBackend,
     /// Whether NVIDIA GPUs may round the operands of an `f32` GEMM or convolution to TF32.
     pub tf32: bool,
+    /// Limit in bytes of the memory on the device and the host together, as of
+    /// [`AnyDevice::with_memory_limit`](super::AnyDevice::with_memory_limit); `None` sets no limit.
+    pub memory_limit: Option<usize>,
 }
 
 impl DeviceOptions {

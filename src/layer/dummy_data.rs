@@ -102,9 +102,12 @@ impl<T: Element> Layer<T> for DummyDataLayer {
 
     fn reshape(&mut self, _: &[Blob<T>], top: &mut [Blob<T>]) -> Result<()> {
         if !self.shaped {
-            for ((top, shape), filler) in top.iter_mut().zip(&self.shapes).zip(&self.fillers) {
+            let params = self.shapes.iter().zip(&self.fillers);
+            for (i, (top, (shape, filler))) in top.iter_mut().zip(params).enumerate() {
                 top.reshape(shape)?;
-                filler.fill(top, self.key)?;
+                let name = || Some(format!("data of top {i} of shape {shape}"));
+                let filled = filler.fill(top, self.key);
+                filled.map_err(|error| error.name_allocation(name))?;
             }
             self.shaped = true;
         }

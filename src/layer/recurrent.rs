@@ -9,6 +9,7 @@ use super::{
 use crate::{
     blob::ReadGuard,
     filler::Filler,
+    limits,
     memory::{Src, View, ViewMut},
     op::{Axis, Binary, Gemm, Transpose},
     proto::LayerState,
@@ -192,6 +193,10 @@ impl<T: Element> Recurrent<T> {
                 let expected = format!("[1, {streams}, {}]", self.outputs);
                 return shape_error(&format!("initial state {i}"), &expected, state.shape());
             }
+        }
+        if steps > limits::TIME_STEPS {
+            let limit = limits::TIME_STEPS;
+            return wrong_shape(format!("found {steps} time steps, but the limit is {limit}"));
         }
         Ok(SequenceSizes { steps, streams, inputs, statics })
     }

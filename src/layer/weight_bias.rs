@@ -117,6 +117,8 @@ pub(super) fn filled<T: Element>(
     index: u64,
 ) -> Result<Blob<T>> {
     let blob = Blob::new(cx.device, shape)?;
-    filler.fill(&blob, cx.key.child(index))?;
+    let filled = filler.fill(&blob, cx.key.child(index));
+    let name = || Some(format!("data of parameter {index} of shape {}", blob.shape()));
+    filled.map_err(|error| error.name_allocation(name))?;
     Ok(blob)
 }

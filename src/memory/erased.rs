@@ -2,6 +2,7 @@
 
 use super::{
     host_bytes::HostBytes,
+    memory_limit::CountedBytes,
     memory_trait::{Memory, StaleAllocation},
 };
 use crate::error::{Error, Result};
@@ -17,26 +18,36 @@ use std::{any::Any, fmt};
 /// assert!(buffer.downcast_ref::<Vec<u8>>().is_none());
 /// # Ok::<(), cortado::Error>(())
 /// ```
-pub struct AnyBuffer(Box<dyn Any + Send + Sync>);
+pub struct AnyBuffer {
+    buffer: Box<dyn Any + Send + Sync>,
+    /// The bytes that the buffer counts toward the memory limit of its device, if there is a limit.
+    _counted: Option<CountedBytes>,
+}
 
 impl AnyBuffer {
     pub(super) fn new<B: Send + Sync + 'static>(buffer: B) -> Self {
-        Self(Box::new(buffer))
+        Self { buffer: Box::new(buffer), _counted: None }
+    }
+
+    /// Counts the buffer toward a memory limit until the buffer is dropped.
+    pub(crate) fn counted(self, counted: Option<CountedBytes>) -> Self {
+        Self { _counted: counted, ..self }
     }
 
     /// Returns the buffer as a `&B`, or `None` if the buffer has another type. The buffer of an
     /// [`AnyDevice`](crate::AnyDevice) contains the buffer of the wrapped device, and downcasts to
     /// the type of either buffer.
     pub fn downcast_ref<B: 'static>(&self) -> Option<&B> {
-        self.0.downcast_ref().or_else(|| self.0.downcast_ref::<Self>()?.downcast_ref())
+        let buffer = &self.buffer;
+        buffer.downcast_ref().or_else(|| buffer.downcast_ref::<Self>()?.downcast_ref())
     }
 
     /// Returns the buffer as a `&mut B`, like [`downcast_ref`](Self::downcast_ref).
     pub fn downcast_mut<B: 'static>(&mut self) -> Option<&mut B> {
-        if self.0.is::<B>() {
-            self.0.downcast_mut()
+        if self.buffer.is::<B>() {
+            self.buffer.downcast_mut()
         } else {
-            self.0.downcast_mut::<Self>()?.downcast_mut()
+            self.buffer.downcast_mut::<Self>()?.downcast_mut()
         }
     }
 }

@@ -232,7 +232,8 @@ impl<'a, T: Element> Construction<'a, T> {
             propagate_params: Vec::new(),
             loss_weights,
         });
-        self.set_up(&cx, &saved_blobs)?;
+        let index = self.net.nodes.len() - 1;
+        self.set_up(&cx, &saved_blobs).map_err(|error| self.net.name_blob(index, error))?;
         log_layer(&self.net);
         Ok(())
     }

@@ -231,6 +231,32 @@ impl<T: Element> Net<T> {
     /// Adds the name and the type of the layer with index `index` to an error.
     pub(super) fn in_layer(&self, index: usize, error: Error) -> Error {
         let node = &self.nodes[index];
+        let error = self.name_blob(index, error);
         error.context(format!("layer `{}` ({})", node.param.name(), node.layer.kind()))
+    }
+
+    /// Adds the name of the blob to the error of an allocation that exceeded a memory limit: the
+    /// layer's first blob of the requested size that has no memory. Does not change other errors,
+    /// errors that have a context, and errors of a layer's internal blobs of other sizes.
+    pub(super) fn name_blob(&self, index: usize, error: Error) -> Error {
+        let Error::MemoryLimit { bytes, .. } = error else { return error };
+        error.name_allocation(|| self.unallocated_blob(&self.nodes[index], bytes))
+    }
+
+    fn unallocated_blob(&self, node: &NetLayer<T>, bytes: usize) -> Option<String> {
+        let blobs = node.tops.iter().chain(&node.bottoms).map(|&id| &self.blobs[id]);
+        let blobs = blobs.map(|NetBlob { name, blob, .. }| (format!("blob `{name}`"), blob));
+        let params = node.layer.params().iter().enumerate();
+        let params = params.map(|(index, blob)| (format!("parameter {index}"), blob));
+        let fits = |blob: &Blob<T>| {
+            let allocated = blob.allocated_bytes().ok()?;
+            let part = allocated.iter().position(|allocated| *allocated == 0)?;
+            (blob.storage_bytes().ok()? == bytes).then_some(["data", "diff"][part])
+        };
+        let mut candidates = blobs.chain(params);
+        candidates.find_map(|(name, blob)| {
+            let (part, shape) = (fits(blob)?, blob.shape());
+            Some(format!("{part} of {name} of shape {shape}"))
+        })
     }
 }

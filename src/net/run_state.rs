@@ -4,8 +4,10 @@ use super::graph::Net;
 use crate::{
     element::{Element, compiled_for},
     error::Result,
+    limits,
     proto::{LayerState, NetRunState},
 };
+use std::collections::BTreeMap;
 
 impl<T: Element> Net<T> {
     /// Returns the states of all layers that have a state besides their parameters: the position of
@@ -43,7 +45,8 @@ impl<T: Element> Net<T> {
     }
 
     /// Restores the states of the layers from `state`. A layer without an entry in `state` keeps
-    /// its current state. Logs a warning for an entry whose layer is not in the net.
+    /// its current state. If a layer has several entries, the last one counts. Logs warnings for
+    /// entries whose layers are not in the net.
     ///
     /// # Errors
     /// Returns the errors of [`Layer::set_state`](crate::layer::Layer::set_state), with the layer's
@@ -55,14 +58,26 @@ impl<T: Element> Net<T> {
     }
 
     fn restore_layers(&mut self, state: &NetRunState) -> Result<()> {
+        let (mut states, mut unknown) = (BTreeMap::new(), 0);
         for state in &state.layer {
             match self.layer_index(state.name()) {
-                Some(index) => {
-                    let result = self.nodes[index].layer.set_state(state);
-                    result.map_err(|error| self.in_layer(index, error))?;
+                // Restoring the state of a data layer opens its source, so restore it only once.
+                Some(index) => drop(states.insert(index, state)),
+                None => {
+                    unknown += 1;
+                    if unknown <= limits::WARNINGS {
+                        log::warn!("no layer `{}`: its state is not restored", state.name());
+                    }
                 }
-                None => log::warn!("no layer `{}`: its state is not restored", state.name()),
             }
+        }
+        if unknown > limits::WARNINGS {
+            let more = unknown - limits::WARNINGS;
+            log::warn!("{more} more states of layers that the net does not have");
+        }
+        for (index, state) in states {
+            let set = self.nodes[index].layer.set_state(state);
+            set.map_err(|error| self.in_layer(index, error))?;
         }
         Ok(())
     }

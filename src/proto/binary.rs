@@ -1,10 +1,6 @@
 //! Reading and writing of messages in protobuf's binary format.
 
-use std::{
-    fs::{self, File},
-    io::Cursor,
-    path::Path,
-};
+use std::{io::Cursor, path::Path};
 
 use super::{
     scan::{FieldsByPath, UnknownFieldAction, scan},
@@ -14,6 +10,7 @@ use super::{
 use crate::{
     atomic_fs,
     error::{Error, Result},
+    limits,
 };
 
 /// Maximum length in bytes of a message that protobuf allows and Caffe can read.
@@ -39,7 +36,9 @@ const MAX_MESSAGE_LEN: usize = i32::MAX as usize;
 ///
 /// # Errors
 /// Returns [`Error::InvalidData`], with the offset and the path of the field, if the bytes are
-/// truncated or malformed, or if they contain no known field. Truncation between two fields of the
+/// truncated or malformed, or if they contain no known field. Also returns [`Error::InvalidData`]
+/// if the message would need more than 32 MiB and more than 64 times the length of `bytes`, because
+/// of many empty messages and strings. Truncation between two fields of the
 /// outermost message is not detected, because the remaining bytes form a shorter valid message.
 pub fn parse_binary<M: CaffeMessage>(bytes: &[u8], file: &str) -> Result<M> {
     Ok(MessageSource::bytes(bytes, file).decode(UnknownFieldAction::Ignore)?.0)
@@ -103,14 +102,12 @@ impl<'a> MessageSource<'a> {
     /// regular file but, for example, a pipe: decoding reads a source twice, and a pipe can be read
     /// only once.
     pub(super) fn file(path: &Path) -> Result<Self> {
-        let io = |source| Error::io(path, source);
-        let file = File::open(path).map_err(io)?;
-        let metadata = file.metadata().map_err(io)?;
+        let (file, metadata) = limits::open(path)?;
         let name = path.display().to_string();
         if metadata.is_file() {
             return Ok(Self { name, source: Box::new(file), len: metadata.len() });
         }
-        let bytes = fs::read(path).map_err(io)?;
+        let bytes = limits::read_opened(path, file, &metadata, u64::MAX)?;
         let len = bytes.len() as u64;
         Ok(Self { name, source: Box::new(Cursor::new(bytes)), len })
     }

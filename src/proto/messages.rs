@@ -22,7 +22,7 @@
 //!     pub axis: Option<i32>,
 //! }
 //! impl ReductionParameter {
-//!     const SCHEMA: &'static Schema = &Schema::new("caffe.ReductionParameter", &[…]);
+//!     const SCHEMA: &'static Schema = &Schema::new("caffe.ReductionParameter", …, &[…]);
 //!     pub fn operation(&self) -> ReductionOp { … }
 //!     pub fn set_operation(&mut self, value: ReductionOp) { … }
 //!     pub fn axis(&self) -> i32 { self.axis.unwrap_or(0) }
@@ -95,6 +95,7 @@ macro_rules! messages {
         impl $message {
             pub(super) const SCHEMA: &'static Schema = &Schema::new(
                 concat!("caffe.", proto_name!($message $($proto)?)),
+                size_of::<$message>(),
                 &[$(Field {
                     name: field_name(stringify!($field)),
                     number: $number,

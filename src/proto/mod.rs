@@ -29,11 +29,6 @@
 //! - The reader accepts a binary file that is longer than 2 GiB.
 //! - A missing `required` field is an error in text, but not in binary files.
 
-/// The maximum compression ratio of deflate: two bits can encode 258 bytes (RFC 1951). Readers
-/// reject a file whose header states more data than the file can hold at this ratio.
-#[cfg(any(feature = "gzip", feature = "hdf5"))]
-pub(crate) const MAX_DEFLATE_RATIO: u64 = 1032;
-
 mod binary;
 mod files;
 mod hdf5;
@@ -51,6 +46,8 @@ pub use binary::{parse_binary, read_binary, write_binary};
 #[cfg(feature = "net")]
 pub use files::{read_net, read_solver};
 pub use files::{read_solver_state, read_trained_net, write_solver_state, write_trained_net};
+#[cfg(all(feature = "hdf5", feature = "net"))]
+pub(crate) use hdf5::LimitedFile;
 pub use messages::*;
 pub use prost::{Message, Name};
 pub use scan::PathStep;

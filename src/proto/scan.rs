@@ -9,6 +9,8 @@ use std::{collections::BTreeMap, fmt, ops::Range};
 
 use prost::encoding::{WireType, encode_varint};
 
+use crate::limits;
+
 use super::{
     schema::{Field, FieldType, Schema},
     splice::Splices,
@@ -66,9 +68,10 @@ pub(super) fn scan(
     action: UnknownFieldAction<'_>,
 ) -> Result<ScanResult, WireError> {
     let (reader, path) = (WireReader::new(source), Path::default());
-    let mut scan = Scan { reader, path, action, result: ScanResult::default() };
+    let result = ScanResult::default();
+    let mut scan = Scan { reader, path, action, result, len, needed: 0, dropped_warnings: 0 };
     match scan.message(schema, len) {
-        Ok(_) => Ok(scan.result),
+        Ok(_) => Ok(scan.finish()),
         Err(WireError::Malformed { offset, reason }) if scan.path.steps.is_empty() => {
             malformed(offset, format!("byte {offset}: {reason}"))
         }
@@ -115,6 +118,9 @@ impl fmt::Display for Path {
     }
 }
 
+/// The memory in bytes for one replacement of a byte range.
+const SPLICE_SIZE: u64 = 64;
+
 struct Scan<'a> {
     reader: WireReader<'a>,
     /// The path of the field that is being scanned. If the scan fails, the error message of
@@ -122,6 +128,11 @@ struct Scan<'a> {
     path: Path,
     action: UnknownFieldAction<'a>,
     result: ScanResult,
+    /// The length of the outermost message in bytes.
+    len: u64,
+    /// The memory in bytes that prost needs for the messages and strings scanned so far.
+    needed: u64,
+    dropped_warnings: usize,
 }
 
 impl Scan<'_> {
@@ -130,6 +141,7 @@ impl Scan<'_> {
     ///
     /// The recursion depth is bounded, because no message type of Caffe contains itself.
     fn message(&mut self, schema: &'static Schema, end: u64) -> WireResult<i64> {
+        self.charge(schema.size as u64)?;
         let mut counts = vec![0; schema.fields().len()];
         let (mut growth, mut known) = (0, false);
         while self.reader.offset() < end {
@@ -166,7 +178,7 @@ impl Scan<'_> {
         if !self.path.steps.is_empty() {
             return malformed(rest.start, "zero byte or end of a group in place of a field");
         }
-        self.result.warnings.push(format!(
+        self.warn(format!(
             "the message ends at byte {}; the remaining {} bytes are ignored",
             rest.start,
             rest.end - rest.start
@@ -191,6 +203,7 @@ impl Scan<'_> {
         if !known_number {
             return Ok(0);
         }
+        self.charge(SPLICE_SIZE)?;
         self.result.splices.replace(rest.start..end, Vec::new());
         Ok(-((end - rest.start) as i64))
     }
@@ -198,6 +211,9 @@ impl Scan<'_> {
     /// Scans the value of a known field. Returns the number of bytes that the replacements add.
     fn value(&mut self, field: &Field, key: Key, end: u64) -> WireResult<i64> {
         if key.wire_type != WireType::LengthDelimited {
+            if field.is_repeated() {
+                self.charge(field.kind.element_size())?;
+            }
             return self.reader.skip_value(key, end).map(|()| 0);
         }
         let prefix = self.reader.offset();
@@ -209,7 +225,7 @@ impl Scan<'_> {
             FieldType::Bytes => self.reader.skip_to(stop).map(|()| 0)?,
             FieldType::Float => self.fixed(4, stop)?,
             FieldType::Double => self.fixed(8, stop)?,
-            _ => self.varints(stop)?,
+            _ => self.varints(field.kind.element_size(), stop)?,
         };
         if growth == 0 {
             return Ok(0);
@@ -217,12 +233,14 @@ impl Scan<'_> {
         let mut len = Vec::new();
         encode_varint((stop - start).wrapping_add_signed(growth), &mut len);
         let prefix_growth = len.len() as i64 - (start - prefix) as i64;
+        self.charge(SPLICE_SIZE)?;
         self.result.splices.replace(prefix..start, len);
         Ok(growth + prefix_growth)
     }
 
-    fn varints(&mut self, stop: u64) -> WireResult<i64> {
+    fn varints(&mut self, element_size: u64, stop: u64) -> WireResult<i64> {
         while self.reader.offset() < stop {
+            self.charge(element_size)?;
             self.reader.varint(stop)?;
         }
         Ok(0)
@@ -243,6 +261,7 @@ impl Scan<'_> {
     /// characters, the scan therefore rejects the file.
     fn text(&mut self, stop: u64) -> WireResult<i64> {
         let start = self.reader.offset();
+        self.charge(size_of::<String>() as u64)?;
         let bytes = self.reader.read_to(stop)?;
         if str::from_utf8(&bytes).is_ok() {
             return Ok(0);
@@ -252,10 +271,40 @@ impl Scan<'_> {
         }
         let replacement = String::from_utf8_lossy(&bytes).into_owned().into_bytes();
         let warning = format!("byte {start}, in {}: string is not UTF-8", self.path);
-        self.result.warnings.push(format!("{warning}; invalid bytes are read as \u{fffd}"));
+        self.warn(format!("{warning}; invalid bytes are read as \u{fffd}"));
+        self.charge(SPLICE_SIZE + replacement.len() as u64)?;
         let growth = replacement.len() as i64 - bytes.len() as i64;
         self.result.splices.replace(start..stop, replacement);
         Ok(growth)
+    }
+
+    /// Counts memory that prost, or a replacement of a byte range, needs in addition to the bytes
+    /// of the file. Fails if an empty message or string, which a file stores in two or three bytes,
+    /// occurs too often. An encoded message of this program has no limit.
+    fn charge(&mut self, bytes: u64) -> WireResult<()> {
+        self.needed = self.needed.saturating_add(bytes);
+        if self.needed > limits::expanded(self.len)
+            && !matches!(self.action, UnknownFieldAction::Insert(_))
+        {
+            let reason = limits::exceeds_expanded(Some(self.needed), self.len);
+            return malformed(self.reader.offset(), reason);
+        }
+        Ok(())
+    }
+
+    fn warn(&mut self, warning: String) {
+        match self.result.warnings.len() < limits::WARNINGS {
+            true => self.result.warnings.push(warning),
+            false => self.dropped_warnings += 1,
+        }
+    }
+
+    fn finish(mut self) -> ScanResult {
+        if self.dropped_warnings > 0 {
+            let more = format!("{} more warnings", self.dropped_warnings);
+            self.result.warnings.push(more);
+        }
+        self.result
     }
 
     /// Inserts unknown fields at the end of the current message. Returns the number of inserted
@@ -265,7 +314,7 @@ impl Scan<'_> {
         let Some(fields) = unknown.remove(&self.path.steps) else { return 0 };
         let (fields, known_count) = without_known(schema, &fields);
         if known_count > 0 {
-            self.result.warnings.push(format!(
+            self.warn(format!(
                 "{}: dropped unknown fields ({known_count}), because {} declares the field numbers",
                 self.path, schema.name
             ));

@@ -39,6 +39,8 @@ pub trait Codec {
 pub struct Schema {
     /// The full name of the message type, such as `caffe.BlobProto`.
     pub(super) name: &'static str,
+    /// The size in bytes of the message type's Rust struct.
+    pub(super) size: usize,
     /// The fields of the message type in ascending order of field number.
     fields: &'static [Field],
 }
@@ -85,15 +87,15 @@ pub(super) struct EnumSchema {
 }
 
 impl Schema {
-    /// Creates the schema of the message type `name`. The elements of `fields` must be in ascending
+    /// Creates the schema of the message type `name`, whose struct has `size` bytes. The elements of `fields` must be in ascending
     /// order of field number.
-    pub(super) const fn new(name: &'static str, fields: &'static [Field]) -> Self {
+    pub(super) const fn new(name: &'static str, size: usize, fields: &'static [Field]) -> Self {
         let mut index = 1;
         while index < fields.len() {
             assert!(fields[index - 1].number < fields[index].number);
             index += 1;
         }
-        Self { name, fields }
+        Self { name, size, fields }
     }
 
     /// Returns the field with the number `number`, and the index of this field among the fields of
@@ -147,6 +149,17 @@ impl FieldType {
             Double => WireType::SixtyFourBit,
             String | Bytes | Message(_) => WireType::LengthDelimited,
             _ => WireType::Varint,
+        }
+    }
+}
+
+impl FieldType {
+    /// Returns the size in bytes of one element of a repeated field of numbers.
+    pub(super) fn element_size(self) -> u64 {
+        match self {
+            Self::Int64 | Self::Double => 8,
+            Self::Bool => 1,
+            _ => 4,
         }
     }
 }

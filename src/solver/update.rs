@@ -33,7 +33,12 @@ impl<T: Element> Solver<T> {
                 decay: f64::from(weight_decay * param.decay_mult.unwrap_or(1.0)),
                 regularization: self.regularization,
             };
-            self.method.update(&update, &learnable)?;
+            let name = || {
+                let layer = self.nets.train.layer_names().nth(param.layer).unwrap_or_default();
+                Some(format!("history of parameter {} of layer `{layer}`", param.index))
+            };
+            let updated = self.method.update(&update, &learnable);
+            updated.map_err(|error| error.name_allocation(name))?;
         }
         Ok(())
     }

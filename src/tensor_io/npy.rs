@@ -8,10 +8,10 @@ use crate::{
     atomic_fs,
     element::DType,
     error::{Error, Result},
+    limits,
     shape::Shape,
 };
 use std::{
-    fs::File,
     io::{ErrorKind, Read},
     path::Path,
 };
@@ -44,8 +44,8 @@ const MAX_HEADER_LEN: usize = 1 << 16;
 /// `.npy` file with several arrays, which NumPy can write, is not supported.
 pub fn read_npy(path: impl AsRef<Path>) -> Result<Tensor> {
     let path = path.as_ref();
-    let file = File::open(path).map_err(|error| Error::io(path, error))?;
-    parse(file, path, &path.display().to_string())
+    let (file, _) = limits::open(path)?;
+    parse(file, path, &path.display().to_string(), |_| Ok(()))
 }
 
 /// Writes a `.npy` file, completely or not at all, with the same bytes as NumPy. The writer
@@ -60,8 +60,14 @@ pub fn write_npy(path: impl AsRef<Path>, tensor: &Tensor) -> Result<()> {
 }
 
 /// Reads an array from `input`, which is the file at `path` or a member of the archive at `path`.
-/// `name` identifies the array in error messages.
-pub(super) fn parse(mut input: impl Read, path: &Path, name: &str) -> Result<Tensor> {
+/// `name` identifies the array in error messages. `check_len` gets the number of bytes that the
+/// header states, and fails if the array is too long.
+pub(super) fn parse(
+    mut input: impl Read,
+    path: &Path,
+    name: &str,
+    check_len: impl FnOnce(u64) -> Result<()>,
+) -> Result<Tensor> {
     let invalid = |reason: &str| Error::InvalidData(format!("{name}: {reason}"));
     let io = |error| Error::io(path, error);
     let mut read_exact = |bytes: &mut [u8]| match input.read_exact(bytes) {
@@ -96,12 +102,14 @@ pub(super) fn parse(mut input: impl Read, path: &Path, name: &str) -> Result<Ten
     let header = header.map_err(|error| error.context(name))?;
 
     let size = header.dtype.size();
-    let want = header.shape.count() * size;
+    let want = header.shape.count().checked_mul(size);
+    let want = want.ok_or_else(|| invalid("the number of bytes overflows"))?;
+    check_len(want as u64)?;
     let mut bytes = Vec::new();
     // Read one byte more than the shape needs, to detect a file that is too long. `bytes` grows
     // with the data that are read, so a wrong shape in the header does not cause a large
     // allocation.
-    input.take(want as u64 + 1).read_to_end(&mut bytes).map_err(io)?;
+    input.take((want as u64).saturating_add(1)).read_to_end(&mut bytes).map_err(io)?;
     if bytes.len() != want {
         let more = if bytes.len() > want { "more" } else { "fewer" };
         let reason = format!("found {more} values than the {want} bytes of shape {}", header.shape);

@@ -7,11 +7,12 @@ use super::{
 use crate::{
     atomic_fs,
     error::{Error, Result},
+    limits,
 };
 use std::{
     fs::File,
     io::{BufReader, Cursor, Write},
-    path::Path,
+    path::{Component, Path},
 };
 use zip::{CompressionMethod, ZipArchive, ZipWriter, result::ZipError, write::SimpleFileOptions};
 
@@ -22,14 +23,21 @@ const EXTENSION: &str = ".npy";
 ///
 /// # Errors
 /// Returns the errors of [`read_npy`](super::read_npy), with the names of the file and of the
-/// array. Returns [`Error::InvalidData`] if the file is not a zip archive, or if a member is not a
-/// `.npy` file.
+/// array. Returns [`Error::InvalidData`] for a file that is not a zip archive, a member that is
+/// not a `.npy` file, or arrays that together need more than 32 MiB and more than 64 bytes per
+/// byte of the file.
 pub fn read_npz(path: impl AsRef<Path>) -> Result<Vec<(String, Tensor)>> {
     let path = path.as_ref();
-    let file = File::open(path).map_err(|error| Error::io(path, error))?;
+    let (file, metadata) = limits::open(path)?;
     let mut archive =
         ZipArchive::new(BufReader::new(file)).map_err(|error| zip_error(path, error))?;
-    (0..archive.len()).map(|index| read_member(&mut archive, index, path)).collect()
+    // Members of an archive may overlap in the file, so the limit applies to their sum.
+    let mut total = 0;
+    let mut check_len = |name: &str, len: u64| {
+        total = limits::check_expanded(name, len.checked_add(total), metadata.len())?;
+        Ok(())
+    };
+    (0..archive.len()).map(|index| read_member(&mut archive, index, path, &mut check_len)).collect()
 }
 
 /// Writes an uncompressed `.npz` file like `numpy.savez`, completely or not at all. The writer
@@ -39,10 +47,12 @@ pub fn read_npz(path: impl AsRef<Path>) -> Result<Vec<(String, Tensor)>> {
 ///
 /// # Errors
 /// Returns [`Error::Io`] and [`Error::OutOfMemory`], and [`Error::InvalidData`] if two tensors have
-/// the same name.
+/// the same name, or if a name leads out of the folder into which a program extracts the archive,
+/// such as `../x`.
 pub fn write_npz(path: impl AsRef<Path>, tensors: &[(String, Tensor)]) -> Result<()> {
     let path = path.as_ref();
-    check_distinct_names(tensors).map_err(|error| error.context(path.display().to_string()))?;
+    let checked = check_distinct_names(tensors).and_then(|()| check_relative_names(tensors));
+    checked.map_err(|error| error.context(path.display().to_string()))?;
     let mut archive = ZipWriter::new(Cursor::new(Vec::new()));
     for (name, tensor) in tensors {
         let bytes = npy::to_bytes(tensor)?;
@@ -62,6 +72,7 @@ fn read_member(
     archive: &mut ZipArchive<BufReader<File>>,
     index: usize,
     path: &Path,
+    check_len: &mut impl FnMut(&str, u64) -> Result<()>,
 ) -> Result<(String, Tensor)> {
     let member = archive.by_index(index).map_err(|error| zip_error(path, error))?;
     let name = member.name().map_err(|error| zip_error(path, error))?.into_owned();
@@ -69,8 +80,26 @@ fn read_member(
     let Some(stem) = name.strip_suffix(EXTENSION) else {
         return Err(Error::InvalidData(format!("{full_name}: not a .npy file")));
     };
-    let tensor = npy::parse(member, path, &full_name)?;
+    let tensor = npy::parse(member, path, &full_name, |len| check_len(&full_name, len))?;
     Ok((stem.to_owned(), tensor))
+}
+
+/// Fails for the name of a tensor that leads out of the folder into which a program extracts the
+/// archive. Layers, whose names come from a definition, give the tensors their names.
+fn check_relative_names(tensors: &[(String, Tensor)]) -> Result<()> {
+    let is_normal = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
+    // A backslash separates folders on Windows, and a colon follows the letter of a drive.
+    let escapes = |name: &str| {
+        !Path::new(&name.replace('\\', "/")).components().all(is_normal)
+            || name.as_bytes().get(1) == Some(&b':')
+    };
+    match tensors.iter().find(|(name, _)| escapes(name)) {
+        Some((name, _)) => Err(Error::InvalidData(format!(
+            "the name `{}` leads out of the folder of the archive's files; rename the layer",
+            limits::quoted(name)
+        ))),
+        None => Ok(()),
+    }
 }
 
 fn zip_error(path: &Path, error: ZipError) -> Error {

@@ -5,9 +5,10 @@ use crate::{
     atomic_fs,
     element::DType,
     error::{Error, Result},
+    limits,
 };
 use safetensors::tensor::{Dtype, Metadata, View, serialize};
-use std::{borrow::Cow, fs, path::Path};
+use std::{borrow::Cow, path::Path};
 
 /// Size in bytes of the field at the start of a safetensors file that holds the length of the
 /// header.
@@ -27,7 +28,7 @@ const METADATA_KEY: &str = "__metadata__";
 /// a damaged file or an unsupported element type.
 pub fn read_safetensors(path: impl AsRef<Path>) -> Result<Vec<(String, Tensor)>> {
     let path = path.as_ref();
-    let bytes = fs::read(path).map_err(|error| Error::io(path, error))?;
+    let bytes = limits::read(path, u64::MAX)?;
     parse(&bytes).map_err(|error| error.context(path.display().to_string()))
 }
 

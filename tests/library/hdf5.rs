@@ -383,3 +383,27 @@ fn runs_resumed_from_hdf5_and_binary_files_are_bit_identical() {
     }
     assert!(resumed_count > 5, "{resumed_count}");
 }
+
+/// A definition from a stranger could name any file as the output.
+#[test]
+fn an_hdf5_output_layer_replaces_only_hdf5_files() {
+    let path = output_path("output.h5");
+    let text = format!(
+        r#"layer {{ name: "x" type: "Input" top: "x" top: "t" input_param {{ shape {{ dim: 2 }} }} }}
+           layer {{ name: "out" type: "HDF5Output" bottom: "x" bottom: "t"
+             hdf5_output_param {{ file_name: "{}" }} }}"#,
+        path.display()
+    );
+    let definition = cortado::proto::parse_text(text, "net").unwrap();
+    let forward = || {
+        let mut net = Net::<f32>::builder(&CpuDevice::new()).build(&definition).unwrap();
+        net.forward()
+    };
+    forward().unwrap();
+    forward().unwrap(); // replaces the HDF5 file
+    fs::write(&path, "").unwrap();
+    forward().unwrap();
+    fs::write(&path, "precious").unwrap();
+    assert_error_contains(forward(), &["output.h5: the file exists and is not an HDF5 file"]);
+    assert_eq!(fs::read(&path).unwrap(), b"precious");
+}

@@ -28,6 +28,8 @@ mod custom_backend;
 mod kit;
 mod ledger;
 mod memory;
+#[cfg(feature = "net")]
+mod memory_limit;
 mod simulated_device;
 
 // Tests of files.

@@ -79,7 +79,7 @@ fn errors_of_invalid_net_definitions_name_the_layer_and_the_reason() {
         (r#"layer { name: "r" type: "ReLU" top: "y" }"#.into(), ["`r`", "1 bottom"]),
         (r#"layer { name: "d" type: "Data" top: "y" }"#.into(), ["`d`", "source"]),
         (long_concat + &bottoms + "}", ["`c`", "too large"]),
-        (long_lstm, ["`l`", "out of memory on `host`"]),
+        (long_lstm, ["`l`", "time steps, but the limit is 65536"]),
     ];
     for (layers, parts) in cases {
         assert_build_fails(&after_x(&layers), &parts);

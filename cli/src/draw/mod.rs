@@ -6,13 +6,14 @@ mod svg;
 
 use super::{
     definition::read_net,
+    device_args::main_memory,
     net_state_args::{NetStateArgs, PhaseArg},
     table::escape_control,
 };
 use clap::Args;
 use cortado::{
     atomic_fs,
-    device::CpuDevice,
+    device::{self, DeviceOptions},
     error::{Error, Result},
     net::{Net, filter_net},
     proto::NetParameter,
@@ -54,7 +55,10 @@ impl Draw {
         let state = state.clone();
         let with_path = |error: Error| error.context(self.model.display().to_string());
         let filtered = filter_net(&definition, &state).map_err(with_path)?;
-        let net = Net::<f32>::builder(&CpuDevice::with_threads(1)?).build(&definition);
+        let options =
+            DeviceOptions { memory_limit: main_memory(), ..DeviceOptions::with_threads(1) };
+        let device = device::open("cpu", options)?;
+        let net = Net::<f32>::builder(&device).build(&definition);
         let net = net.inspect_err(|error| log::warn!("the drawing has no shapes: {error}")).ok();
         let rows: Vec<Row> =
             filtered.layer.iter().map(|layer| Row::new(layer, net.as_ref())).collect();

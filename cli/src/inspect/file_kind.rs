@@ -6,7 +6,7 @@ use cortado::{
         self, BlobProto, CaffeMessage, NetParameter, SolverParameter, SolverState, UnknownFields,
     },
 };
-use std::{ffi::OsStr, fs, path::Path};
+use std::{ffi::OsStr, fs::File, io::Read, path::Path};
 
 /// Kind of a file's content, such as a net definition or a solver state, and the file format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +23,9 @@ pub(super) enum FileKind {
     Npz,
     Safetensors,
 }
+
+/// Number of bytes at the start of a file by which the format is detected.
+const START_LEN: u64 = 1 << 16;
 
 impl FileKind {
     pub(super) fn name(self) -> &'static str {
@@ -53,13 +56,10 @@ impl FileKind {
         if let Some(kind) = by_name {
             return Ok(kind);
         }
-        let bytes = fs::read(path).map_err(|error| Error::io(path, error))?;
-        let file = path.display().to_string();
         match extension {
-            Some("prototxt") => detect_text(&bytes, &file),
-            Some("binaryproto") => detect_message(&bytes, &file),
-            _ if bytes.starts_with(b"\x89HDF") => detect_hdf5(path),
-            _ => detect_content(&bytes, &file),
+            Some("prototxt") => detect_text(path),
+            Some("binaryproto") => detect_message(path),
+            _ => detect_content(path),
         }
     }
 }
@@ -76,8 +76,13 @@ fn detect_hdf5(path: &Path) -> Result<FileKind> {
     }
 }
 
-fn detect_content(bytes: &[u8], file: &str) -> Result<FileKind> {
-    match bytes {
+/// Detects the kind of a file by its first bytes.
+fn detect_content(path: &Path) -> Result<FileKind> {
+    let mut bytes = Vec::new();
+    let start = File::open(path).and_then(|file| file.take(START_LEN).read_to_end(&mut bytes));
+    start.map_err(|error| Error::io(path, error))?;
+    match &bytes[..] {
+        [0x89, b'H', b'D', b'F', ..] => detect_hdf5(path),
         [0x93, b'N', b'U', b'M', b'P', b'Y', ..] => Ok(FileKind::Npy),
         [b'P', b'K', 3, 4, ..] => Ok(FileKind::Npz),
         // A safetensors file starts with the length of its header as eight little-endian bytes. The
@@ -85,17 +90,18 @@ fn detect_content(bytes: &[u8], file: &str) -> Result<FileKind> {
         // file starts with `{`.
         [_, _, _, _, _, _, 0, 0, b'{', ..] => Ok(FileKind::Safetensors),
         _ if bytes.iter().all(|&byte| byte >= b' ' || byte.is_ascii_whitespace()) => {
-            detect_text(bytes, file)
+            detect_text(path)
         }
-        _ => detect_message(bytes, file),
+        _ => detect_message(path),
     }
 }
 
 /// Detects whether a text file defines a net or a solver. If neither parser accepts the text,
 /// returns the error of the parser that got further.
-fn detect_text(bytes: &[u8], file: &str) -> Result<FileKind> {
-    let Err(net) = proto::parse_text::<NetParameter>(bytes, file) else { return Ok(FileKind::Net) };
-    match proto::parse_text::<SolverParameter>(bytes, file) {
+fn detect_text(path: &Path) -> Result<FileKind> {
+    let Err(net) = proto::read_text::<NetParameter>(path) else { return Ok(FileKind::Net) };
+    match proto::read_text::<SolverParameter>(path) {
+        _ if error_position(&net).is_none() => Err(net), // not an error of the grammar
         Ok(_) => Ok(FileKind::Solver),
         Err(solver) if error_position(&solver) > error_position(&net) => Err(solver),
         Err(_) => Err(net),
@@ -111,20 +117,27 @@ fn error_position(error: &Error) -> Option<(usize, usize)> {
 }
 
 /// Detects the message type of a binary file: the type for which the fewest fields are unknown.
-fn detect_message(bytes: &[u8], file: &str) -> Result<FileKind> {
+fn detect_message(path: &Path) -> Result<FileKind> {
     let kinds = [
-        (unknown_fields::<BlobProto>(bytes, file), FileKind::Blob),
-        (unknown_fields::<NetParameter>(bytes, file), FileKind::TrainedNet),
-        (unknown_fields::<SolverState>(bytes, file), FileKind::SolverState),
+        (unknown_fields::<BlobProto>(path), FileKind::Blob),
+        (unknown_fields::<NetParameter>(path), FileKind::TrainedNet),
+        (unknown_fields::<SolverState>(path), FileKind::SolverState),
     ];
-    let likely = kinds.into_iter().filter_map(|(unknown, kind)| Some((unknown?, kind)));
-    let likeliest = likely.min_by_key(|(unknown, _)| *unknown).map(|(_, kind)| kind);
-    let reason = || Error::InvalidData(format!("{file}: unknown or damaged file format"));
-    likeliest.ok_or_else(reason)
+    let likely = kinds.iter().filter_map(|(unknown, kind)| Some((unknown.as_ref().ok()?, kind)));
+    let likely = likely.filter_map(|(unknown, kind)| Some(((*unknown)?, *kind)));
+    if let Some((_, kind)) = likely.min_by_key(|(unknown, _)| *unknown) {
+        return Ok(kind);
+    }
+    let reason = format!("{}: unknown or damaged file format", path.display());
+    let mut errors = kinds.into_iter().filter_map(|(unknown, kind)| Some((unknown.err()?, kind)));
+    Err(match errors.find(|(_, kind)| *kind == FileKind::TrainedNet) {
+        Some((error, _)) => error.context(format!("{reason}; read as a trained net")),
+        None => Error::InvalidData(reason),
+    })
 }
 
 /// Counts the unknown fields of a binary message; returns `None` if the message has no known field.
-fn unknown_fields<M: CaffeMessage + PartialEq>(bytes: &[u8], file: &str) -> Option<usize> {
-    let (message, unknown) = UnknownFields::parse::<M>(bytes, file).ok()?;
-    (message != M::default()).then(|| unknown.paths().count())
+fn unknown_fields<M: CaffeMessage + PartialEq>(path: &Path) -> Result<Option<usize>> {
+    let (message, unknown) = UnknownFields::read::<M>(path)?;
+    Ok((message != M::default()).then(|| unknown.paths().count()))
 }

@@ -1,8 +1,11 @@
 //! Decoding of JPEG and PNG images.
 
 use super::pixels::{Color, Image};
-use crate::error::{Error, Result};
-use png::{ColorType, Transformations};
+use crate::{
+    error::{Error, Result},
+    limits,
+};
+use png::{ColorType, Limits, Transformations};
 use std::{fmt::Display, io::Cursor};
 use zerocopy::FromZeros;
 use zune_jpeg::{
@@ -43,6 +46,7 @@ fn jpeg(bytes: &[u8], color: Color) -> Result<Image> {
     let gray = color == Color::Gray || color == Color::AsStored && info.components == 1;
     let mut decoder = new_decoder(if gray { ColorSpace::Luma } else { ColorSpace::RGB });
     let (height, width) = (usize::from(info.height), usize::from(info.width));
+    check_size([height, width], 3 * height as u64 * width as u64, bytes)?;
     // Try to allocate as much memory as the JPEG decoder needs, because the process aborts if the
     // decoder runs out of memory. The JPEG decoder needs 3 bytes per pixel, and 6 more bytes per
     // pixel for the DCT coefficients of a multi-scan file.
@@ -55,10 +59,21 @@ fn jpeg(bytes: &[u8], color: Color) -> Result<Image> {
 
 fn png(bytes: &[u8], color: Color) -> Result<Image> {
     let damaged = |reason: &dyn Display| Error::InvalidData(format!("damaged PNG image: {reason}"));
-    let mut decoder = png::Decoder::new(Cursor::new(bytes));
+    let limit = limits::expanded(bytes.len() as u64);
+    let limit = Limits { bytes: usize::try_from(limit).unwrap_or(usize::MAX) };
+    let mut decoder = png::Decoder::new_with_limits(Cursor::new(bytes), limit);
+    // The decoder would decompress these chunks, which do not change the pixels.
+    decoder.set_ignore_text_chunk(true);
+    decoder.set_ignore_iccp_chunk(true);
     decoder.set_transformations(Transformations::EXPAND | Transformations::STRIP_16);
     let mut reader = decoder.read_info().map_err(|error| damaged(&error))?;
-    let size = reader.output_buffer_size().ok_or_else(|| damaged(&"too large"))?;
+    let (width, height) = reader.info().size();
+    let size = reader.output_buffer_size();
+    // `convert` and `image` can need more bytes per pixel than the decoder writes.
+    let needed = u64::from(width) * u64::from(height) * 3;
+    let needed = size.map_or(u64::MAX, |size| needed.max(size as u64));
+    check_size([height as usize, width as usize], needed, bytes)?;
+    let size = size.ok_or_else(|| damaged(&"too large"))?;
     // Allocate zeroed memory, because the operating system then maps only the memory pages that the
     // decoder writes.
     let pixels = <[u8]>::new_box_zeroed_with_elems(size);
@@ -74,6 +89,12 @@ fn png(bytes: &[u8], color: Color) -> Result<Image> {
     let (pixels, channels) = convert(pixels, channels, color);
     image(pixels, channels, frame.height as usize, frame.width as usize)
         .ok_or_else(|| damaged(&"pixels are missing"))
+}
+
+/// Fails if an image needs more memory than the limit for the `bytes` of its file.
+fn check_size([height, width]: [usize; 2], needed: u64, bytes: &[u8]) -> Result<()> {
+    let subject = format_args!("image of {height} x {width} pixels");
+    limits::check_expanded(subject, Some(needed), bytes.len() as u64).map(drop)
 }
 
 /// Converts the pixels of a PNG image to the channels that `color` selects, in the order red,

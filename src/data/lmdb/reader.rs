@@ -2,10 +2,13 @@
 
 use super::page::{
     BIG, BRANCH, DATABASE, DUPLICATE, HEADER, LEAF, MAGIC, META, META_END, META_FREE,
-    META_LAST_PAGE, META_MAIN, META_TRANSACTION, META_VERSION, NO_PAGE, OVERFLOW, Page, TREE_DEPTH,
-    TREE_ENTRIES, TREE_FLAGS, TREE_ROOT, VERSION,
+    META_LAST_PAGE, META_MAIN, META_TRANSACTION, META_VERSION, NO_PAGE, NODE, OVERFLOW, Page,
+    TREE_DEPTH, TREE_ENTRIES, TREE_FLAGS, TREE_ROOT, VERSION,
 };
-use crate::error::{Error, Result};
+use crate::{
+    error::{Error, Result},
+    limits,
+};
 use std::{
     fmt::Display,
     fs::File,
@@ -48,6 +51,8 @@ pub struct LmdbReader {
     /// The buffer of a value on overflow pages: the header of the first page, followed by the
     /// value.
     value: Vec<u8>,
+    /// The position of the record whose value `value` holds; 0 if there is none.
+    value_position: u64,
 }
 
 #[derive(Default)]
@@ -61,6 +66,9 @@ struct Pages {
     file: File,
     page_size: usize,
     count: u64,
+    /// The number of bytes that the cursor may still read before the next rewind. In an undamaged
+    /// database, each page and each node belongs to one place of the tree.
+    remaining: u64,
 }
 
 impl LmdbReader {
@@ -75,8 +83,8 @@ impl LmdbReader {
         let path = path.as_ref();
         let path = if path.is_dir() { path.join("data.mdb") } else { path.to_owned() };
         let io = |error| Error::io(&path, error);
-        let mut file = File::open(&path).map_err(io)?;
-        let length = file.metadata().map_err(io)?.len();
+        let (mut file, metadata) = limits::open(&path)?;
+        let length = metadata.len();
         let invalid = |reason: String| Error::InvalidData(format!("{}: {reason}", path.display()));
 
         let mut first_meta = Vec::new();
@@ -128,8 +136,10 @@ impl LmdbReader {
         }
         let levels = (0..depth).map(|_| Level::default()).collect();
         let page_size = page_size as usize;
-        let file = Pages { path, file, page_size, count: last_page + 1 };
-        Ok(Self { file, root, entries, position: 0, levels, value: Vec::new() })
+        let mut file = Pages { path, file, page_size, count: last_page + 1, remaining: 0 };
+        file.reset_remaining();
+        let (position, value_position) = (0, 0);
+        Ok(Self { file, root, entries, position, levels, value: Vec::new(), value_position })
     }
 
     /// Returns the number of records.
@@ -160,8 +170,7 @@ impl LmdbReader {
             Some(level) => {
                 self.levels[level].index += 1;
                 if level + 1 == self.levels.len() {
-                    self.position += 1;
-                    return Ok(true);
+                    return self.count_record();
                 }
                 (self.child(level)?, level + 1)
             }
@@ -179,6 +188,17 @@ impl LmdbReader {
                 number = self.child(level)?;
             }
         }
+        self.count_record()
+    }
+
+    /// Ends a move of the cursor to the next record. Fails if the nodes that the cursor has visited
+    /// have more bytes than the file: a page with overlapping nodes has more nodes than bytes.
+    fn count_record(&mut self) -> Result<bool> {
+        let node = self.levels.last().map(|level| level.page().node(level.index));
+        let node = node.flatten().ok_or_else(|| self.file.damaged(OUTSIDE))?;
+        let value = if node.flags & BIG == 0 { node.len() } else { 0 };
+        let bytes = NODE + node.key.len() + value;
+        self.file.consume(bytes as u64)?;
         self.position += 1;
         Ok(true)
     }
@@ -216,6 +236,13 @@ impl LmdbReader {
         if first.checked_add(pages).is_none_or(|end| end > self.file.count) {
             return Err(self.file.damaged("a value extends beyond the end of the file"));
         }
+        if self.value_position == self.position {
+            return Ok((node.key, &self.value[HEADER..]));
+        }
+        self.value_position = 0;
+        self.file.check_remaining(length as u64)?;
+        let reserved = self.value.try_reserve(length.saturating_sub(self.value.len()));
+        reserved.map_err(|_| Error::out_of_host_memory(length))?;
         self.value.resize(length, 0);
         self.file.read(first, OVERFLOW, &mut self.value)?;
         if Page(&self.value).u32(12).is_none_or(|count| u64::from(count) < pages) {
@@ -223,12 +250,14 @@ impl LmdbReader {
                 "a value does not fit in the overflow pages from page {first} on"
             )));
         }
+        self.value_position = self.position;
         Ok((node.key, &self.value[HEADER..]))
     }
 
     /// Moves the cursor back to the start, before the first record.
     pub fn rewind(&mut self) {
-        self.position = 0;
+        (self.position, self.value_position) = (0, 0);
+        self.file.reset_remaining();
     }
 }
 
@@ -247,6 +276,7 @@ impl Pages {
         if !(2..self.count).contains(&number) {
             return Err(self.damaged(format_args!("page {number} is not in the file")));
         }
+        self.consume(buffer.len() as u64)?;
         let start = SeekFrom::Start(number * self.page_size as u64);
         let result = self.file.seek(start).and_then(|_| self.file.read_exact(buffer));
         result.map_err(|error| Error::io(&self.path, error))?;
@@ -256,6 +286,29 @@ impl Pages {
                 "page {number} has another number or type than the tree states"
             )));
         }
+        Ok(())
+    }
+
+    /// Allows the cursor to read each page once, and in addition each node of the leaf pages.
+    fn reset_remaining(&mut self) {
+        self.remaining = self.count.saturating_mul(2 * self.page_size as u64);
+    }
+
+    /// Fails if the cursor may not read `bytes` more bytes.
+    fn check_remaining(&self, bytes: u64) -> Result<()> {
+        if bytes <= self.remaining {
+            return Ok(());
+        }
+        let limit = self.count.saturating_mul(2 * self.page_size as u64);
+        Err(self.damaged(format_args!(
+            "the tree refers to a page or a value more than once: one pass over the records takes \
+             more than the limit of {limit} bytes, twice the size of the pages"
+        )))
+    }
+
+    fn consume(&mut self, bytes: u64) -> Result<()> {
+        self.check_remaining(bytes)?;
+        self.remaining -= bytes;
         Ok(())
     }
 

@@ -11,11 +11,12 @@ use super::{
 };
 use crate::{
     error::{Error, Result},
+    limits,
     op::RngKey,
     proto::{TransformationParameter, WindowDataParameter},
 };
 use crop::{CropGeometry, CropSpan};
-use std::{fs, path::Path};
+use std::path::Path;
 use window_file::{Thresholds, WindowBox, WindowFile};
 
 /// Random image windows that Caffe's `window_file` lists, cropped and resized to one size.
@@ -84,6 +85,15 @@ impl WindowCrops {
                 format!("`context_pad` {pad} must be less than half of `crop_size` {crop}");
             return Err(invalid(reason));
         }
+        let bytes = crop.saturating_mul(crop).saturating_mul(3);
+        if bytes > limits::RESIZED_LEN {
+            let limit = limits::RESIZED_LEN;
+            let reason = format!(
+                "a window of `crop_size` {crop} needs {bytes} bytes, but the limit of an enlarged \
+                 image is {limit} bytes"
+            );
+            return Err(invalid(reason));
+        }
         let square = match param.crop_mode() {
             "warp" => false,
             "square" => true,
@@ -120,7 +130,7 @@ impl WindowCrops {
         if param.cache_images() {
             let read = |image: &String| {
                 let path = format!("{root}{image}");
-                fs::read(&path).map_err(|error| Error::io(path, error))
+                limits::read(path.as_ref(), limits::IMAGE_LEN)
             };
             files = windows.images.iter().map(read).collect::<Result<_>>()?;
         }

@@ -1,5 +1,5 @@
 use super::*;
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fs};
 
 /// The directory of the window files and of the reference crops that OpenCV computed.
 const DIR: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/windows/");

@@ -1,7 +1,10 @@
 //! A parser of Caffe's `window_file`, which lists images and the windows of each image.
 
-use crate::error::{Error, Result};
-use std::{fs, path::Path, str::FromStr};
+use crate::{
+    error::{Error, Result},
+    limits,
+};
+use std::{path::Path, str::FromStr};
 
 /// The images, the foreground windows and the background windows of a window file.
 #[derive(Debug, Default)]
@@ -33,7 +36,7 @@ pub(super) struct Thresholds {
 /// WIDTH COUNT`, followed by COUNT windows `LABEL OVERLAP X1 Y1 X2 Y2`. Whitespace separates the
 /// words.
 pub(super) fn read(path: &Path, thresholds: &Thresholds) -> Result<WindowFile> {
-    let text = fs::read_to_string(path).map_err(|error| Error::io(path, error))?;
+    let text = limits::read_to_string(path, limits::LIST_LEN)?;
     let lines = (1..).zip(text.lines());
     let words =
         lines.flat_map(|(line, text)| text.split_whitespace().map(move |word| (line, word)));

@@ -11,7 +11,7 @@ use crate::{
     element::{Element, bf16, f16},
     error::Result,
     host::Workers,
-    memory::{FailureKind, KernelCall, Memory},
+    memory::{FailureKind, KernelCall, Memory, MemoryLimit},
 };
 use std::{any::Any, sync::Arc};
 
@@ -29,6 +29,11 @@ impl AnyDevice {
 
     /// Returns a handle to a device that is not an `AnyDevice`.
     fn erase<D: Device>(device: &D) -> Self {
+        Self::erase_limited(device, None)
+    }
+
+    /// Returns a handle to a device that is not an `AnyDevice`, with a memory limit.
+    fn erase_limited<D: Device>(device: &D, memory_limit: Option<Arc<MemoryLimit>>) -> Self {
         fn kernels<T: Element, D: Device>(device: &D) -> Box<dyn Any + Send + Sync> {
             let kernels: Box<dyn Kernels<T>> = Box::new(device.clone());
             Box::new(kernels)
@@ -39,13 +44,16 @@ impl AnyDevice {
             kernels::<f32, D>(device),
             kernels::<f64, D>(device),
         ];
-        Self(Arc::new(Handle { device: Box::new(device.clone()), kernels }))
+        Self(Arc::new(Handle { device: Box::new(device.clone()), kernels, memory_limit }))
     }
 }
 
 impl<D: Device> ErasedDevice for D {
-    fn fork_queue(&self) -> Result<AnyDevice> {
-        Ok(AnyDevice::new(&Memory::fork_queue(self)?))
+    fn fork_queue(&self, limit: Option<Arc<MemoryLimit>>) -> Result<AnyDevice> {
+        Ok(AnyDevice::erase_limited(&Memory::fork_queue(self)?, limit))
+    }
+    fn with_limit(&self, limit: Arc<MemoryLimit>) -> AnyDevice {
+        AnyDevice::erase_limited(self, Some(limit))
     }
     fn host_workers(&self) -> &Workers {
         Memory::host_workers(self)

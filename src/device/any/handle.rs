@@ -6,8 +6,8 @@ use crate::{
     error::Result,
     host::Workers,
     memory::{
-        AnyBuffer, CompiledHere, ErasedMemory, FailureKind, HostBytes, KernelCall, Mapping, Memory,
-        StaleAllocation,
+        AnyBuffer, CompiledHere, CountedBytes, ErasedMemory, FailureKind, HostBytes, KernelCall,
+        Mapping, Memory, MemoryLimit, StaleAllocation,
     },
 };
 use std::{any::Any, fmt, sync::Arc};
@@ -34,6 +34,16 @@ pub(super) struct Handle {
     pub(super) device: Box<dyn ErasedDevice>,
     /// One `Box<dyn Kernels<T>>` for each element type `T`.
     pub(super) kernels: [Box<dyn Any + Send + Sync>; 4],
+    /// The limit of the memory of this handle, its clones and its forks.
+    pub(super) memory_limit: Option<Arc<MemoryLimit>>,
+}
+
+impl Handle {
+    /// Counts an allocation toward the memory limit, if there is a limit.
+    fn count(&self, bytes: usize) -> Result<Option<CountedBytes>> {
+        let Some(limit) = &self.memory_limit else { return Ok(None) };
+        limit.count(&self.device.name(), bytes).map(Some)
+    }
 }
 
 impl AnyDevice {
@@ -50,6 +60,33 @@ impl AnyDevice {
         (&*self.0.device as &dyn Any).downcast_ref()
     }
 
+    /// Returns a handle to the same device, which allocates at most `bytes` bytes on the device and
+    /// the host together. Clones and forks of the handle share the limit. The limit counts the
+    /// memory of blobs, but not files in memory and the workspaces of kernels.
+    ///
+    /// An allocation that would exceed the limit returns [`Error::MemoryLimit`] and has no effect.
+    /// The error of a net also names the layer and the blob.
+    ///
+    /// ```
+    /// use cortado::{AnyDevice, Blob, CpuDevice, Error};
+    ///
+    /// let device = AnyDevice::new(&CpuDevice::new()).with_memory_limit(1000);
+    /// let x: Blob<f32> = Blob::new(&device, &[200])?;
+    /// x.fill(1.0)?; // 800 bytes
+    /// let y: Blob<f32> = Blob::new(&device, &[100])?;
+    /// let error = y.fill(1.0).unwrap_err();
+    /// assert!(matches!(error, Error::MemoryLimit { bytes: 400, used: 800, limit: 1000, .. }));
+    /// drop(x);
+    /// y.fill(1.0)?;
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// [`Error::MemoryLimit`]: crate::Error::MemoryLimit
+    #[must_use]
+    pub fn with_memory_limit(&self, bytes: usize) -> Self {
+        self.0.device.with_limit(Arc::new(MemoryLimit::new(bytes)))
+    }
+
     /// Returns the entry of `kernels` for element type `T`, downcast to `V`.
     pub(super) fn table<T: Element, V: Any>(&self) -> &V {
         for_element_type::<T, V>(self.0.kernels.each_ref().map(|kernels| &**kernels as &dyn Any))
@@ -59,7 +96,10 @@ impl AnyDevice {
 /// The methods of [`Memory`] that [`ErasedMemory`] lacks, because the coherence code does not need
 /// them.
 pub(super) trait ErasedDevice: ErasedMemory {
-    fn fork_queue(&self) -> Result<AnyDevice>;
+    /// Returns a handle to the device with a separate queue. The handle has the given memory limit.
+    fn fork_queue(&self, limit: Option<Arc<MemoryLimit>>) -> Result<AnyDevice>;
+    /// Returns a handle to the device and its queue. The handle has the given memory limit.
+    fn with_limit(&self, limit: Arc<MemoryLimit>) -> AnyDevice;
     fn host_workers(&self) -> &Workers;
     fn properties(&self) -> Vec<(&'static str, String)>;
     fn on_fallback(&self, kernel: &KernelCall) -> Result<()>;
@@ -74,7 +114,8 @@ impl Memory for AnyDevice {
         self.0.device.name()
     }
     fn alloc(&self, bytes: usize) -> Result<AnyBuffer> {
-        self.0.device.alloc(bytes)
+        let counted = self.0.count(bytes)?;
+        Ok(self.0.device.alloc(bytes)?.counted(counted))
     }
     fn upload(&self, src: &[u8], dst: &mut AnyBuffer, offset: usize) -> Result<()> {
         self.0.device.upload(src, dst, offset)
@@ -86,13 +127,18 @@ impl Memory for AnyDevice {
         self.0.device.synchronize()
     }
     fn fork_queue(&self) -> Result<Self> {
-        self.0.device.fork_queue()
+        self.0.device.fork_queue(self.0.memory_limit.clone())
     }
     fn order_after(&self, other: &Self) -> Result<()> {
         self.0.device.order_after(&*other.0.device)
     }
     fn alloc_host(&self, bytes: usize) -> Result<HostBytes> {
-        self.0.device.alloc_host(bytes)
+        let counted = self.0.count(bytes)?;
+        let bytes = self.0.device.alloc_host(bytes)?;
+        Ok(match counted {
+            Some(counted) => counted.attach(bytes),
+            None => bytes,
+        })
     }
     fn host_mapping(&self) -> Option<&dyn Mapping<AnyBuffer>> {
         self.0.device.is_unified().then_some(self)

@@ -12,11 +12,15 @@ pub(in crate::proto) fn has_extension(path: &Path) -> bool {
 
 /// Returns whether a file's name ends in `.h5` or the file starts with the HDF5 signature.
 pub(in crate::proto) fn is_hdf5(path: &Path) -> bool {
+    has_extension(path) || has_signature(path)
+}
+
+/// Returns whether a file starts with the HDF5 signature.
+pub(super) fn has_signature(path: &Path) -> bool {
     let mut start = [0; SIGNATURE.len()];
-    // `is_hdf5` opens only regular files, because bytes that are read from a pipe cannot be read
-    // again.
-    has_extension(path)
-        || path.is_file()
-            && File::open(path).and_then(|mut file| file.read_exact(&mut start)).is_ok()
-            && start == SIGNATURE
+    // `has_signature` opens only regular files, because bytes that are read from a pipe cannot be
+    // read again.
+    path.is_file()
+        && File::open(path).and_then(|mut file| file.read_exact(&mut start)).is_ok()
+        && start == SIGNATURE
 }

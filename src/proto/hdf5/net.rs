@@ -2,6 +2,8 @@
 //! `diff/<layer>/<index>` holds the parameter's gradient. A parameter that shares the values of
 //! another parameter has no dataset under `data`.
 
+#[cfg(feature = "net")]
+use super::detect::has_signature;
 use super::{
     node::{Group, Node},
     reader::Reader,
@@ -11,6 +13,8 @@ use crate::{
     error::{Error, Result},
     proto::messages::{BlobProto, LayerParameter, NetParameter},
 };
+#[cfg(feature = "net")]
+use std::fs;
 use std::{collections::BTreeSet, path::Path};
 
 const DATA: &str = "data";
@@ -89,12 +93,18 @@ fn root_group(net: &NetParameter) -> Result<Group<'_>> {
     Ok(root)
 }
 
-/// Writes an HDF5 file that contains each blob's data as a dataset with the given name.
+/// Writes an HDF5 file that contains each blob's data as a dataset with the given name. Fails if
+/// `path`, which comes from a definition, is an existing file that is neither empty nor HDF5.
 #[cfg(feature = "net")]
 pub(crate) fn write_hdf5_blobs<'a>(
     path: &Path,
     blobs: impl IntoIterator<Item = (&'a str, &'a BlobProto)>,
 ) -> Result<()> {
+    let is_empty = |path: &Path| fs::metadata(path).is_ok_and(|metadata| metadata.len() == 0);
+    if path.is_file() && !has_signature(path) && !is_empty(path) {
+        let reason = "the file exists and is not an HDF5 file; choose another `file_name`";
+        return Err(Error::InvalidData(format!("{}: {reason}", path.display())));
+    }
     let mut root = Group::new();
     for (name, blob) in blobs {
         root.extend(Node::data(blob)?.map(|node| (name.to_owned(), node)));

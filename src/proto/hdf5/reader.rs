@@ -1,38 +1,33 @@
 //! Reader of HDF5 files, compiled only with the feature `hdf5`.
 
-use super::detect::SIGNATURE;
+use super::{detect::SIGNATURE, limited_file::LimitedFile};
 use crate::{
     error::{Error, Result},
-    proto::{
-        MAX_DEFLATE_RATIO,
-        messages::{BlobProto, BlobShape},
-    },
+    limits,
+    proto::messages::{BlobProto, BlobShape},
 };
-use hdf5_pure::{DType, Dataset, File, Group};
-use std::{cell::Cell, fmt::Display, fs, path::Path};
+use hdf5_pure::{DType, Dataset, Group};
+use std::{cell::Cell, fmt::Display, io::Read, path::Path};
 
 /// An HDF5 file that is open for reading. Paths of groups and datasets are relative to the root
 /// group, whose path is empty.
 pub(super) struct Reader {
-    file: File,
+    limited: LimitedFile,
     name: String,
-    /// The maximum total size in bytes of the datasets that are not yet read; the limit prevents a
-    /// damaged file from exhausting memory.
-    byte_budget: Cell<u64>,
+    /// The number of bytes of the datasets that have been read. Many links can refer to one dataset.
+    total: Cell<u64>,
 }
 
 impl Reader {
-    /// Opens an HDF5 file and reads the whole file into memory.
+    /// Opens an HDF5 file.
     pub(super) fn open(path: &Path) -> Result<Self> {
-        let bytes = fs::read(path).map_err(|error| Error::io(path, error))?;
         let name = path.display().to_string();
-        let byte_budget = Cell::new((bytes.len() as u64).saturating_mul(MAX_DEFLATE_RATIO));
-        if !bytes.starts_with(&SIGNATURE) {
+        let (mut file, _) = limits::open(path)?;
+        let mut start = [0; SIGNATURE.len()];
+        if file.read_exact(&mut start).is_err() || start != SIGNATURE {
             return Err(Error::InvalidData(format!("{name}: not an HDF5 file")));
         }
-        let result = File::from_bytes(bytes);
-        let file = result.map_err(|error| Error::InvalidData(format!("{name}: {error}")))?;
-        Ok(Self { file, name, byte_budget })
+        Ok(Self { limited: LimitedFile::open(path)?, name, total: Cell::new(0) })
     }
 
     pub(super) fn groups(&self, group: &str) -> Result<Vec<String>> {
@@ -50,13 +45,16 @@ impl Reader {
     pub(super) fn blob(&self, dataset: &str) -> Result<BlobProto> {
         let damaged = |error| self.damaged(dataset, error);
         let found = self.dataset(dataset)?;
-        let count = self.count(dataset, &found)?;
+        let dtype = found.dtype().map_err(damaged)?;
+        let is_float =
+            matches!(dtype, DType::F32 | DType::I8 | DType::U8 | DType::I16 | DType::U16);
+        let count = self.count(dataset, &found, if is_float { 4 } else { 8 })?;
         let extents = found.shape().map_err(damaged)?;
         let dim = extents.iter().map(|&extent| i64::try_from(extent)).collect::<Result<_, _>>();
         let dim = dim.map_err(|error| self.damaged(dataset, error))?;
         let mut blob = BlobProto { shape: Some(BlobShape { dim }), ..Default::default() };
-        match found.dtype().map_err(damaged)? {
-            DType::F32 | DType::I8 | DType::U8 | DType::I16 | DType::U16 => {
+        match dtype {
+            _ if is_float => {
                 blob.data = found.read_f32().map_err(damaged)?;
             }
             DType::F64 | DType::I32 | DType::U32 | DType::I64 | DType::U64 => {
@@ -79,7 +77,7 @@ impl Reader {
 
     pub(super) fn integer(&self, dataset: &str) -> Result<i32> {
         let found = self.dataset(dataset)?;
-        if self.count(dataset, &found)? != 1 {
+        if self.count(dataset, &found, 8)? != 1 {
             return Err(self.damaged(dataset, "not a single integer"));
         }
         let values = found.read_i64().map_err(|error| self.damaged(dataset, error))?;
@@ -91,11 +89,12 @@ impl Reader {
 
     pub(super) fn text(&self, dataset: &str) -> Result<String> {
         let found = self.dataset(dataset)?;
-        self.count(dataset, &found)?;
+        let single = || self.damaged(dataset, "not a single string");
+        if self.count(dataset, &found, 8)? != 1 {
+            return Err(single());
+        }
         let values = found.read_string().map_err(|error| self.damaged(dataset, error))?;
-        let [text] = &values[..] else {
-            return Err(self.damaged(dataset, "not a single string"));
-        };
+        let [text] = &values[..] else { return Err(single()) };
         // As in C, a zero byte ends a string in an HDF5 file.
         Ok(text.split('\0').next().unwrap_or_default().to_owned())
     }
@@ -108,34 +107,24 @@ impl Reader {
 
     fn group(&self, group: &str) -> Result<Group> {
         match group {
-            "" => Ok(self.file.root()),
-            _ => self.file.group(group).map_err(|error| self.damaged(group, error)),
+            "" => Ok(self.limited.file.root()),
+            _ => self.limited.file.group(group).map_err(|error| self.damaged(group, error)),
         }
     }
 
     fn dataset(&self, dataset: &str) -> Result<Dataset> {
-        self.file.dataset(dataset).map_err(|error| self.damaged(dataset, error))
+        self.limited.file.dataset(dataset).map_err(|error| self.damaged(dataset, error))
     }
 
-    /// Returns the number of elements of a dataset. Fails if this dataset and the datasets read so
-    /// far have more bytes than the file can hold.
-    fn count(&self, dataset: &str, found: &Dataset) -> Result<u64> {
-        let damaged = |error| self.damaged(dataset, error);
-        let extents = found.shape().map_err(damaged)?;
-        let element_size = found.element_size().map_err(damaged)?;
-        let multiply_by_extents =
-            |factor: u64| extents.iter().try_fold(factor, |product, &by| product.checked_mul(by));
-        let bytes = multiply_by_extents(element_size);
-        let budget = bytes.and_then(|bytes| self.byte_budget.get().checked_sub(bytes));
-        match (multiply_by_extents(1), budget) {
-            (Some(count), Some(budget)) => {
-                self.byte_budget.set(budget);
-                Ok(count)
-            }
-            _ => {
-                let reason = format!("the file is too short for a dataset of shape {extents:?}");
-                Err(self.damaged(dataset, reason))
-            }
-        }
+    /// Returns the number of elements of a dataset, each of which takes `element_size` bytes or more
+    /// in memory. Fails if the datasets read so far need too much memory.
+    fn count(&self, dataset: &str, found: &Dataset, element_size: u64) -> Result<u64> {
+        let subject = format!("{}: `{dataset}`", self.name);
+        let bytes = self.limited.check_size(&subject, found, element_size)?;
+        let total = self.total.get().checked_add(bytes);
+        self.total.set(limits::check_expanded(subject, total, self.limited.stored)?);
+        let extents = found.shape().map_err(|error| self.damaged(dataset, error))?;
+        // The product does not overflow, because `check_size` has multiplied the same extents.
+        Ok(extents.iter().product())
     }
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::error::{TextError, error};
+use crate::limits::{QUOTED_CHARS, quoted};
 
 /// A token of protobuf's text format.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,9 +26,12 @@ impl fmt::Display for Token<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Identifier(text) | Self::Integer(text) | Self::Float(text) => {
-                write!(f, "`{text}`")
+                write!(f, "`{}`", quoted(text))
             }
-            Self::String(value) => write!(f, "the string \"{}\"", value.escape_ascii()),
+            Self::String(value) => {
+                let start = &value[..value.len().min(QUOTED_CHARS + 1)];
+                write!(f, "the string \"{}\"", quoted(&start.escape_ascii().to_string()))
+            }
             Self::Symbol(symbol) => write!(f, "`{}`", char::from(*symbol)),
             Self::End => f.write_str("the end of the text"),
         }
@@ -119,14 +123,17 @@ impl<'a> Lexer<'a> {
         }
         let text = self.consumed_since(start);
         if self.peek().is_some_and(|byte| byte == b'.' || is_identifier(byte)) {
-            return Err(error(self.offset, format!("missing space after the number {text}")));
+            return Err(error(
+                self.offset,
+                format!("missing space after the number {}", quoted(text)),
+            ));
         }
         if float {
             return Ok(Token::Float(text));
         }
         // A leading zero makes a number octal unless `x` follows.
         if text.starts_with('0') && text.contains(['8', '9']) && !text.contains(['x', 'X']) {
-            return Err(error(start, format!("{text} starts with 0 but is not octal")));
+            return Err(error(start, format!("{} starts with 0 but is not octal", quoted(text))));
         }
         Ok(Token::Integer(text))
     }
@@ -145,7 +152,10 @@ impl<'a> Lexer<'a> {
             self.accept(|byte| matches!(byte, b'+' | b'-'));
             if self.skip(|byte| byte.is_ascii_digit()) == 0 {
                 let number = self.consumed_since(start);
-                return Err(error(start, format!("no digits in the exponent of {number}")));
+                return Err(error(
+                    start,
+                    format!("no digits in the exponent of {}", quoted(number)),
+                ));
             }
         }
         let suffix = self.accept(|byte| matches!(byte, b'f' | b'F'));

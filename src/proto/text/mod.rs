@@ -13,7 +13,7 @@ mod printer;
 #[cfg(test)]
 mod tests;
 
-use std::{fs, path::Path};
+use std::path::Path;
 
 use super::{
     binary::parse_binary,
@@ -22,6 +22,7 @@ use super::{
 use crate::{
     atomic_fs,
     error::{Error, Result},
+    limits,
 };
 use error::TextError;
 use parser::UnknownFieldPolicy;
@@ -71,7 +72,8 @@ fn to_wire(
     Ok(wire)
 }
 
-/// Reads a message from a text file, such as a prototxt, like [`parse_text`].
+/// Reads a message from a text file, such as a prototxt, like [`parse_text`]. The file may have at
+/// most 32 MiB.
 #[doc(alias = "ReadProtoFromTextFile")]
 pub fn read_text<M: CaffeMessage>(path: impl AsRef<Path>) -> Result<M> {
     read(path.as_ref(), UnknownFieldPolicy::Reject)
@@ -83,7 +85,7 @@ pub fn read_text_lossy<M: CaffeMessage>(path: impl AsRef<Path>) -> Result<M> {
 }
 
 fn read<M: CaffeMessage>(path: &Path, unknown: UnknownFieldPolicy) -> Result<M> {
-    let text = fs::read(path).map_err(|source| Error::io(path, source))?;
+    let text = limits::read(path, limits::DEFINITION_LEN)?;
     parse(&text, &path.display().to_string(), unknown)
 }
 

@@ -9,7 +9,7 @@ use super::{
     lexer::{Lexer, Token},
 };
 use crate::proto::schema::{EnumSchema, Field, FieldType, Label, Schema};
-use crate::suggest::did_you_mean;
+use crate::{limits::quoted, suggest::did_you_mean};
 
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum UnknownFieldPolicy {
@@ -70,7 +70,7 @@ impl<'a> Parser<'a> {
         };
         let Some(field) = message.field_by_name(name) else {
             let fields = message.fields().iter().map(|field| field.name);
-            let message = format!("`{}` has no field `{name}`", message.short_name());
+            let message = format!("`{}` has no field `{}`", message.short_name(), quoted(name));
             if self.unknown_fields == UnknownFieldPolicy::Reject {
                 return self.fail(message + &did_you_mean(name, fields));
             }
@@ -230,7 +230,7 @@ impl<'a> Parser<'a> {
                 self.advance()?;
                 Ok(value)
             }
-            _ => self.fail(format!("{text} is out of range: at most {max}")),
+            _ => self.fail(format!("{} is out of range: at most {max}", quoted(text))),
         }
     }
 
@@ -271,9 +271,9 @@ impl<'a> Parser<'a> {
             _ => return self.unexpected("a name or a number"),
         };
         let Some(&(_, number)) = value else {
-            let names: Vec<_> = kind.values.iter().map(|&(name, _)| name).collect();
-            let (name, names) = (kind.name, names.join(", "));
-            let message = format!("`{name}` has no value {given}; known values: {names}");
+            let known: Vec<_> = kind.values.iter().map(|&(name, _)| name).collect();
+            let (name, given, known) = (kind.name, quoted(&given), known.join(", "));
+            let message = format!("`{name}` has no value {given}; known values: {known}");
             return Err(error(offset, message));
         };
         Ok(i64::from(number) as u64)

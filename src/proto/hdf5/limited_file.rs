@@ -1,0 +1,120 @@
+//! An HDF5 file whose reading takes limited work and memory.
+//!
+//! The links and B-trees of a damaged HDF5 file can refer to each other in cycles. The HDF5 library
+//! limits the depth of its recursion, but two references in each of 64 levels are 2⁶⁴ reads.
+//! [`LimitedSource`] therefore counts the bytes that the library reads.
+
+use crate::{
+    error::{Error, Result},
+    limits,
+    sync::Mutex,
+};
+use hdf5_pure::{Dataset, File as Hdf5File, FormatError, Source};
+use std::{
+    fmt::Display,
+    fs::File,
+    io::{Read, Seek, SeekFrom},
+    path::Path,
+    sync::Arc,
+};
+
+/// The smallest number of bytes that one read counts, because a short read takes as much time as a
+/// read of this length.
+const MIN_READ: u64 = 512;
+
+/// An HDF5 file that is open for reading.
+pub(crate) struct LimitedFile {
+    pub(crate) file: Hdf5File,
+    /// The length of the file in bytes.
+    pub(crate) stored: u64,
+    #[cfg_attr(not(feature = "net"), allow(dead_code))] // only data layers reset the limit
+    remaining: Arc<Mutex<u64>>,
+}
+
+impl LimitedFile {
+    pub(crate) fn open(path: &Path) -> Result<Self> {
+        let (file, metadata) = limits::open(path)?;
+        let stored = metadata.len();
+        let remaining = Arc::new(Mutex::new(read_limit(stored)));
+        let shared = Arc::clone(&remaining);
+        let source = LimitedSource { file: Mutex::new(file), len: stored, remaining: shared };
+        let invalid = |error| Error::InvalidData(format!("{}: {error}", path.display()));
+        let file = Hdf5File::from_source(source).map_err(invalid)?;
+        Ok(Self { file, stored, remaining })
+    }
+
+    /// Allows the library to read as many bytes as after `open`. A data layer, which reads the same
+    /// rows in each epoch, calls this method before each read.
+    #[cfg(feature = "net")]
+    pub(crate) fn reset_read_limit(&self) {
+        *self.remaining.lock() = read_limit(self.stored);
+    }
+
+    /// Fails if the elements of `dataset`, of which each takes `element_size` bytes or more in
+    /// memory, or its decompressed chunks need too much memory. `subject` names the file and the
+    /// dataset. Returns the number of bytes of the elements.
+    pub(crate) fn check_size(
+        &self,
+        subject: &dyn Display,
+        dataset: &Dataset,
+        element_size: u64,
+    ) -> Result<u64> {
+        let damaged = |error| Error::InvalidData(format!("{subject}: {error}"));
+        let stored_size = dataset.element_size().map_err(damaged)?;
+        let extents = dataset.shape().map_err(damaged)?;
+        // Count an extent of 0 as 1, so that the limit also applies to the number of rows without
+        // elements.
+        let size = element_size.max(stored_size);
+        let bytes = extents.iter().try_fold(size, |bytes, &by| bytes.checked_mul(by.max(1)));
+        let elements = format_args!("{subject}: shape {extents:?}");
+        let bytes = limits::check_expanded(elements, bytes, self.stored)?;
+        if let Some(chunk) = dataset.chunk_shape().map_err(damaged)? {
+            // Several entries of the chunk index can refer to the same compressed bytes.
+            let count = dataset.chunks().map_err(damaged)?.len();
+            let mut factors = [stored_size].into_iter().chain(chunk.iter().copied());
+            let all = factors.try_fold(count as u64, u64::checked_mul);
+            let chunks = format_args!("{subject}: {count} chunks of shape {chunk:?}");
+            limits::check_expanded(chunks, all, self.stored)?;
+        }
+        Ok(bytes)
+    }
+}
+
+/// Returns the number of bytes that the library may read from a file of `stored` bytes.
+fn read_limit(stored: u64) -> u64 {
+    stored.saturating_mul(limits::EXPANDED_RATIO).saturating_add(limits::HDF5_READ_FLOOR)
+}
+
+struct LimitedSource {
+    file: Mutex<File>,
+    len: u64,
+    remaining: Arc<Mutex<u64>>,
+}
+
+impl Source for LimitedSource {
+    fn len(&self) -> u64 {
+        self.len
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<(), FormatError> {
+        let len = buffer.len() as u64;
+        let mut remaining = self.remaining.lock();
+        *remaining = remaining.checked_sub(len.max(MIN_READ)).ok_or_else(|| {
+            FormatError::Source(format!(
+                "reading the file takes more than the limit of {} bytes; its links or B-trees may \
+                 form a cycle",
+                read_limit(self.len)
+            ))
+        })?;
+        drop(remaining);
+        if offset.checked_add(len).is_none_or(|end| end > self.len) {
+            let end = offset.saturating_add(len);
+            let reason = format!("byte {end} is beyond the end of the file");
+            return Err(FormatError::Source(reason));
+        }
+        let mut file = self.file.lock();
+        file.seek(SeekFrom::Start(offset))
+            .and_then(|_| file.read_exact(buffer))
+            .map_err(|error| FormatError::Source(error.to_string()))
+    }
+}
