@@ -50,7 +50,7 @@ macro_rules! kernels {
             #[doc(alias = "caffe_exp")]
             #[doc(alias = "caffe_cpu_scale")]
             fn unary<T: Element>(op: Unary<T::Acc>, x: src(unary_in_place) T, y: overwrite T) {
-                check_len(op.name(), "y", x.unwrap_or(y), y)
+                check_len(op.kernel_name(), "y", x.unwrap_or(y), y)
             }
 
             /// `y ← a op b`, element by element; `a` and `b` may be the same view.

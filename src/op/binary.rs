@@ -116,8 +116,8 @@ impl<A: Float> Binary<A> {
     /// Returns [`Error::Length`](crate::Error::Length), which names the operand, if an operand has
     /// the wrong length.
     pub fn check(&self, a: usize, b: usize, y: usize) -> Result<()> {
-        check_len(self.name(), "b", a, b)?;
-        check_len(self.name(), "y", a, y)
+        check_len(self.kernel_name(), "b", a, b)?;
+        check_len(self.kernel_name(), "y", a, y)
     }
 
     /// Fails unless the operand lengths of the kernel
@@ -128,9 +128,9 @@ impl<A: Float> Binary<A> {
     /// Returns [`Error::Length`](crate::Error::Length), which names the operand, if an operand has
     /// the wrong length.
     pub fn check_broadcast(&self, axis: &Axis, a: Option<usize>, b: usize, y: usize) -> Result<()> {
-        check_len(self.name(), "a", axis.count(), a.unwrap_or(axis.count()))?;
-        check_len(self.name(), "b", axis.extent, b)?;
-        check_len(self.name(), "y", axis.count(), y)
+        check_len("broadcast", "a", axis.count(), a.unwrap_or(axis.count()))?;
+        check_len("broadcast", "b", axis.extent, b)?;
+        check_len("broadcast", "y", axis.count(), y)
     }
 
     /// Evaluates the function at `a` and `b`. The kernels of all devices approximate the result of

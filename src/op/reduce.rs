@@ -65,10 +65,10 @@ impl Reduce {
     /// Returns [`Error::Length`], which names the operand, if an operand has the wrong length.
     /// Returns [`Error::InvalidInput`] if `Max` or `Min` has no elements to reduce.
     pub fn check(self, axis: &Axis, x: usize, y: usize) -> Result<()> {
-        check_len(self.name(), "x", axis.count(), x)?;
-        check_len(self.name(), "y", axis.reduced_count(), y)?;
+        check_len(self.kernel_name(), "x", axis.count(), x)?;
+        check_len(self.kernel_name(), "y", axis.reduced_count(), y)?;
         match self {
-            Self::Max | Self::Min => axis.check_non_empty(self.name()),
+            Self::Max | Self::Min => axis.check_non_empty(self.kernel_name()),
             _ => Ok(()),
         }
     }

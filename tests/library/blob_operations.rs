@@ -2,8 +2,10 @@
 //! match, and the transfers that the operations cause.
 
 use cortado::{
+    Src,
+    kernel::traits::*,
     ledger::{EventKind, Ledger},
-    op::{Binary, PoolRounding, Reduce, Unary},
+    op::{Axis, Binary, PoolRounding, Reduce, Unary},
     prelude::*,
 };
 
@@ -386,4 +388,34 @@ fn blob_operations_transfer_no_intermediate_result() {
     for entry in ledger.entries() {
         assert!(entry.site.file().ends_with("blob_operations.rs"), "{}", entry.site);
     }
+}
+
+#[test]
+fn errors_of_kernels_name_the_kernel_as_ledgers_do() {
+    let device = CpuDevice::new();
+    let [x, short] = [4, 3].map(|len| Blob::<f32, _>::ones(&device, &[len]).unwrap());
+    let (a, b) = (x.data().unwrap(), short.data().unwrap());
+    let y = Blob::<f32, _>::zeros(&device, &[4]).unwrap();
+    let mut y = y.data_mut().unwrap();
+    let axis = Axis::new(2, 2, 1).unwrap();
+    let (add, sum) = (Binary::Add, Reduce::Sum);
+    let errors = [
+        (
+            device.broadcast(add, &axis, Src::View(a.view()), b.view(), y.view_mut()),
+            "broadcast: operand `b`",
+        ),
+        (
+            device.binary(add, Src::View(a.view()), b.view(), y.view_mut()),
+            "binary_add: operand `b`",
+        ),
+        (device.unary(Unary::Exp, Src::View(b.view()), y.view_mut()), "unary_exp: operand `y`"),
+        (device.reduce(sum, &axis, b.view(), y.view_mut()), "reduce_sum: operand `x`"),
+    ];
+    for (result, want) in errors {
+        let message = result.unwrap_err().to_string();
+        assert!(message.starts_with(want), "{message}");
+    }
+    let empty = Blob::<f32, _>::zeros(&device, &[2, 0]).unwrap();
+    let message = empty.max(1).unwrap_err().to_string();
+    assert_eq!(message, "reduce_max: the axis has no elements");
 }

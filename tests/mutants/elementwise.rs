@@ -96,7 +96,7 @@ impl Elementwise for Mutant {
             && let Src::View(x) = x
         {
             y.device_write_only()?;
-            check_len(op.name(), "y", x.len(), y.len())?;
+            check_len(op.kernel_name(), "y", x.len(), y.len())?;
         }
         let values = match x {
             Src::InPlace if self.is(Bug::InPlaceIgnored) => return Ok(()),

@@ -108,7 +108,7 @@ pub(crate) fn unary<T: Element>(
     x: &[T],
     y: &mut [T],
 ) -> Result<()> {
-    check_len(op.name(), "y", x.len(), y.len())?;
+    check_len(op.kernel_name(), "y", x.len(), y.len())?;
     let chunk_len = workers.even_chunk_len(y.len(), unary_grain(op), CHUNK_ALIGN);
     let is_nontemporal = is_wide::<T>() && bypasses_cache(y);
     workers.for_each_chunk(y, chunk_len, |i, y| {

@@ -165,7 +165,7 @@ impl Elementwise for WgpuDevice {
         };
         let launch = match x {
             Src::View(x) => {
-                check_len(op.name(), "y", x.len(), n)?;
+                check_len(op.kernel_name(), "y", x.len(), n)?;
                 let launch = UNARY.variant(self, op.name(), || source("x"));
                 launch.read(x.device()?).write(y.device_write_only()?)
             }
@@ -189,10 +189,10 @@ impl Elementwise for WgpuDevice {
             return fallback::binary(self, op, a, b, y);
         };
         if let Src::View(a) = a {
-            check_len(op.name(), "b", a.len(), b.len())?;
-            check_len(op.name(), "y", a.len(), y.len())?;
+            check_len(op.kernel_name(), "b", a.len(), b.len())?;
+            check_len(op.kernel_name(), "y", a.len(), y.len())?;
         }
-        check_len(op.name(), "b", y.len(), b.len())?;
+        check_len(op.kernel_name(), "b", y.len(), b.len())?;
         let axis = Axis { outer: 1, extent: y.len(), inner: 1 };
         launch_binary(self, (op.name(), expression, slope), (false, &axis), a, b, y)
     }
@@ -211,10 +211,10 @@ impl Elementwise for WgpuDevice {
             return fallback::broadcast(self, op, axis, a, b, y);
         };
         if let Src::View(a) = a {
-            check_len(op.name(), "a", axis.count(), a.len())?;
+            check_len("broadcast", "a", axis.count(), a.len())?;
         }
-        check_len(op.name(), "b", axis.extent, b.len())?;
-        check_len(op.name(), "y", axis.count(), y.len())?;
+        check_len("broadcast", "b", axis.extent, b.len())?;
+        check_len("broadcast", "y", axis.count(), y.len())?;
         launch_binary(self, (op.name(), expression, slope), (true, axis), a, b, y)
     }
 }

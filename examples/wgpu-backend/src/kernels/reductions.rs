@@ -60,10 +60,10 @@ impl Reductions for WgpuDevice {
         let (Some(_scope), Some(reducer)) = (self.native::<T>("reduce"), reducer(op)) else {
             return fallback::reduce(self, op, axis, x, y);
         };
-        check_len(op.name(), "x", axis.count(), x.len())?;
-        check_len(op.name(), "y", axis.reduced_count(), y.len())?;
+        check_len(op.kernel_name(), "x", axis.count(), x.len())?;
+        check_len(op.kernel_name(), "y", axis.reduced_count(), y.len())?;
         if matches!(op, Reduce::Max | Reduce::Min) {
-            check_non_empty(op.name(), axis)?;
+            check_non_empty(op.kernel_name(), axis)?;
         }
         let &Axis { extent, inner, .. } = axis;
         let shape = ReductionShape {

@@ -99,7 +99,7 @@ impl Elementwise for CudaDevice {
         mut y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
         let n = y.len();
-        check_len(op.name(), "y", src_len(&x).unwrap_or(n), n)?;
+        check_len(op.kernel_name(), "y", src_len(&x).unwrap_or(n), n)?;
         let [a, b, c] = unary_scalars(op);
         let launch = self.variant::<T>(op.kernel_name(), op.name())?.size(n);
         launch.src_dst(x, &mut y)?.arg(a).arg(b).arg(c).grid_1d(n)
