@@ -37,21 +37,23 @@ pub enum Filler {
         /// Value of every element.
         value: f64,
     },
-    /// Uniformly distributed values: `U[min, max)`.
+    /// Uniformly distributed values: `U[min, max)`. If `min = max`, all values are `min`.
     Uniform {
         /// Lower bound, inclusive.
         min: f64,
-        /// Upper bound, exclusive.
+        /// Upper bound, exclusive, which must be at least `min`. The difference `max − min` must be
+        /// finite.
         max: f64,
     },
     /// Normally distributed values: `N(mean, std²)`.
     Gaussian {
-        /// Mean of the distribution.
+        /// Mean of the distribution, which must be finite.
         mean: f64,
-        /// Standard deviation, which must be positive.
+        /// Standard deviation, which must be positive and finite.
         std: f64,
         /// If `sparse` is set, each value is kept with probability `sparse / outputs`, and
-        /// otherwise set to zero. About `sparse` nonzero values per input remain.
+        /// otherwise set to zero. About `sparse` nonzero values per input remain. `sparse` must not
+        /// exceed the number of outputs.
         sparse: Option<u32>,
     },
     /// `U[0, 1)`, scaled so that the values of each output sum to 1.
@@ -93,7 +95,8 @@ impl Filler {
     ///
     /// # Errors
     /// [`Error::InvalidInput`] for an unknown type, `sparse` with a type other than gaussian, a
-    /// standard deviation that is not positive, or `min > max`.
+    /// standard deviation that is not positive and finite, a mean that is not finite, `min > max`,
+    /// or bounds whose difference is not finite.
     #[doc(alias = "GetFiller")]
     pub fn from_proto(param: &FillerParameter) -> Result<Self> {
         let invalid_error = |reason: String| Err(Error::invalid_input("filler", reason));
@@ -102,21 +105,16 @@ impl Filler {
         let norm = param.variance_norm();
         let filler = match param.r#type() {
             "constant" => Self::Constant { value: param.value().into() },
-            "uniform" if min <= max => Self::Uniform { min, max },
-            "uniform" => {
-                return invalid_error(format!("uniform needs `min` ≤ `max`, not {min} and {max}"));
-            }
-            "gaussian" if std > 0.0 => {
+            "uniform" => Self::Uniform { min, max },
+            "gaussian" => {
                 let sparse = match param.sparse() {
                     -1 => None,
                     sparse => Some(u32::try_from(sparse).map_err(|_| {
                         Error::invalid_input("filler", format!("`sparse` {sparse} is negative"))
                     })?),
                 };
-                return Ok(Self::Gaussian { mean, std, sparse });
-            }
-            "gaussian" => {
-                return invalid_error(format!("gaussian needs a positive `std`, not {std}"));
+                let filler = Self::Gaussian { mean, std, sparse };
+                return filler.check().map(|()| filler);
             }
             "positive_unitball" => Self::PositiveUnitball,
             "xavier" => Self::Xavier { norm },
@@ -129,18 +127,40 @@ impl Filler {
             }
         };
         match param.sparse() {
-            -1 => Ok(filler),
+            -1 => filler.check().map(|()| filler),
             _ => invalid_error(format!("`sparse` needs type gaussian, not `{}`", param.r#type())),
+        }
+    }
+
+    /// Fails unless the values of the filler's fields are in their ranges.
+    fn check(&self) -> Result<()> {
+        let invalid = |reason: String| Err(Error::invalid_input("filler", reason));
+        match *self {
+            Self::Uniform { min, max } if min > max || min.is_nan() || max.is_nan() => {
+                invalid(format!("uniform needs `min` ≤ `max`, not {min} and {max}"))
+            }
+            Self::Uniform { min, max } if !(max - min).is_finite() => {
+                invalid(format!("uniform needs a finite `max` − `min`, not {max} − {min}"))
+            }
+            Self::Gaussian { std, .. } if std <= 0.0 || !std.is_finite() => {
+                invalid(format!("gaussian needs a positive `std`, not {std}"))
+            }
+            Self::Gaussian { mean, .. } if !mean.is_finite() => {
+                invalid(format!("gaussian needs a finite `mean`, not {mean}"))
+            }
+            _ => Ok(()),
         }
     }
 
     /// Fills the data of `blob`.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] for a blob without elements, or a shape that the filler does not
-    /// accept; [`Error::Borrowed`] if the data is borrowed; any error that the device returns.
+    /// [`Error::InvalidInput`] for a blob without elements, a field of the filler that is out of its
+    /// range, or a shape that the filler does not accept; [`Error::Borrowed`] if the data is
+    /// borrowed; any error that the device returns.
     #[doc(alias = "Fill")]
     pub fn fill<T: Element, D: Device>(&self, blob: &Blob<T, D>, key: RngKey) -> Result<()> {
+        self.check()?;
         let (device, shape) = (blob.device(), blob.shape());
         if shape.count() == 0 {
             return Err(Error::invalid_input("filler", format!("shape {shape} has no elements")));

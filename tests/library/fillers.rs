@@ -141,6 +141,25 @@ fn invalid_fillers_and_empty_blobs_are_rejected() {
         let message = parse(text).unwrap_err().to_string();
         assert!(message.starts_with("filler: ") && message.contains(part), "{message}");
     }
+    // A filler that a program builds has the same ranges.
+    let (nan, infinite) = (f64::NAN, f64::INFINITY);
+    let gaussian = |mean, std| Filler::Gaussian { mean, std, sparse: None };
+    let uniform = |min, max| Filler::Uniform { min, max };
+    for (filler, part) in [
+        (gaussian(0.0, 0.0), "positive `std`, not 0"),
+        (gaussian(0.0, -1.0), "positive `std`, not -1"),
+        (gaussian(0.0, nan), "positive `std`, not NaN"),
+        (gaussian(0.0, infinite), "positive `std`, not inf"),
+        (gaussian(nan, 1.0), "finite `mean`, not NaN"),
+        (uniform(1.0, 0.0), "`min` ≤ `max`, not 1 and 0"),
+        (uniform(nan, 0.0), "`min` ≤ `max`, not NaN and 0"),
+        (uniform(-f64::MAX, f64::MAX), "finite `max` − `min`"),
+    ] {
+        let message = fill::<f32, _>(&CpuDevice::new(), &filler, &[2, 3], 1).unwrap_err();
+        let message = message.to_string();
+        assert!(message.starts_with("filler: ") && message.contains(part), "{message}");
+    }
+    assert_eq!(fill::<f32, _>(&CpuDevice::new(), &uniform(2.0, 2.0), &[2], 1).unwrap(), [2.0, 2.0]);
     let result = fill::<f32, _>(&CpuDevice::new(), &Filler::default(), &[0, 3], 1);
     assert!(result.unwrap_err().to_string().contains("no elements"));
 }
