@@ -11,7 +11,8 @@ use cortado::{
 /// Command-line flags for the device, its number of host threads, and its GEMM backend.
 #[derive(Args, Clone)]
 pub(super) struct DeviceArgs {
-    /// Device to run on, as listed by `cortado device-query`
+    /// Device to run on, as listed by `cortado device-query`, or `simulated`: a device for tests,
+    /// which computes on the host and has a separate memory
     #[arg(long, value_name = "NAME", default_value = "cpu", conflicts_with = "gpu")]
     device: String,
     /// Number of the GPU to run on, or `all`; `--gpu 0` is the device cuda:0

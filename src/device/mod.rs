@@ -111,14 +111,17 @@ macro_rules! families {
     };
 }
 
-/// Opens the device called `name`, which is `cpu`, or `cuda:0` for the first GPU. The name `cuda`
-/// stands for `cuda:0`.
+/// Opens the device called `name`: `cpu`, `cuda:0` for the first GPU, or `simulated` for a
+/// [`SimulatedDevice`]. The name `cuda` stands for `cuda:0`, and `mirror` is the old name of
+/// `simulated`.
 ///
 /// ```
 /// use cortado::{Net, device, proto::NetParameter};
 ///
 /// let device = device::open("cpu", device::DeviceOptions::with_threads(1))?;
 /// let net = Net::<f32>::builder(&device).build(&NetParameter::default())?;
+/// let simulated = device::open("simulated", device::DeviceOptions::with_threads(1))?;
+/// assert!(cortado::Memory::host_mapping(&simulated).is_none(), "the memory is separate");
 /// # Ok::<(), cortado::Error>(())
 /// ```
 ///
@@ -136,12 +139,14 @@ pub fn open(name: &str, options: DeviceOptions) -> Result<AnyDevice> {
 
 fn open_unlimited(name: &str, options: DeviceOptions) -> Result<AnyDevice> {
     match (name, gpu_ordinal(name)) {
-        ("cpu", _) => match options.gpu_only_option() {
-            None => Ok(AnyDevice::new(&CpuDevice::with_threads(options.threads)?)),
-            Some(option) => Err(Error::InvalidData(format!(
-                "device `cpu`: {option} is available on NVIDIA GPUs only"
-            ))),
-        },
+        ("cpu", _) => {
+            options.refuse_gpu_only(name)?;
+            Ok(AnyDevice::new(&CpuDevice::with_threads(options.threads)?))
+        }
+        (SIMULATED | "mirror", _) => {
+            options.refuse_gpu_only(name)?;
+            Ok(AnyDevice::new(&SimulatedDevice::with_threads(options.threads)?))
+        }
         #[cfg(feature = "cuda")]
         (_, Some(ordinal)) => {
             let DeviceOptions { threads, gemm_backend, tf32, .. } = options;
@@ -151,9 +156,15 @@ fn open_unlimited(name: &str, options: DeviceOptions) -> Result<AnyDevice> {
         }
         #[cfg(not(feature = "cuda"))]
         (_, Some(_)) => Err(Error::InvalidData(format!("device `{name}`: {CUDA_DISABLED}"))),
-        _ => Err(Error::UnknownDevice { name: name.into(), known: device_names().join(", ") }),
+        _ => {
+            let known = [&device_names()[..], &[SIMULATED.into()]].concat().join(", ");
+            Err(Error::UnknownDevice { name: name.into(), known })
+        }
     }
 }
+
+/// The name of the simulated device.
+const SIMULATED: &str = "simulated";
 
 #[cfg(not(feature = "cuda"))]
 const CUDA_DISABLED: &str = "this build lacks the feature `cuda`";
@@ -166,7 +177,7 @@ fn gpu_ordinal(name: &str) -> Option<u32> {
     }
 }
 
-/// Returns the device names that [`open`] accepts on this machine.
+/// Returns the names of this machine's devices, which [`open`] accepts: the CPU and the GPUs.
 ///
 /// ```
 /// assert_eq!(cortado::device::device_names()[0], "cpu");

@@ -1,5 +1,7 @@
 //! Options for opening a device.
 
+use crate::error::{Error, Result};
+
 /// GEMM implementation on an NVIDIA GPU.
 ///
 /// ```
@@ -49,12 +51,14 @@ impl DeviceOptions {
         Self { threads, ..Self::default() }
     }
 
-    /// Returns the name of an option that is set and that only NVIDIA GPUs support, if any.
-    pub(super) fn gpu_only_option(self) -> Option<&'static str> {
-        match (self.gemm_backend, self.tf32) {
-            (GemmBackend::Cublas, _) => Some("cuBLAS"),
-            (_, true) => Some("TF32"),
-            _ => None,
-        }
+    /// Fails if an option is set that `device`, which is not an NVIDIA GPU, does not support.
+    pub(super) fn refuse_gpu_only(self, device: &str) -> Result<()> {
+        let option = match (self.gemm_backend, self.tf32) {
+            (GemmBackend::Cublas, _) => "cuBLAS",
+            (_, true) => "TF32",
+            _ => return Ok(()),
+        };
+        let reason = format!("device `{device}`: {option} is available on NVIDIA GPUs only");
+        Err(Error::InvalidData(reason))
     }
 }

@@ -63,6 +63,8 @@ fn transfers_are_attributed_to_kernel_element_type_and_call_site() {
     assert!(table.contains("gemm") && table.contains("(direct access)"), "{table}");
     ledger.clear();
     assert!(ledger.entries().is_empty());
+    let none = "no copies between host and device, no fallbacks to the host\n";
+    assert_eq!(ledger.to_string(), none);
 }
 
 #[test]

@@ -142,3 +142,27 @@ fn quiet_and_verbose_set_the_log_level() {
     let ran = folder.run("--quiet train --solver solver.prototxt").succeeded();
     assert_eq!(ran.log, ["solver.prototxt: max_iter is 0, so nothing is trained"]);
 }
+
+/// The simulated device has a separate memory, so that training copies data and weights. Training
+/// gives the same weights as on the CPU.
+#[test]
+fn the_simulated_device_has_a_name_and_copies_what_the_cpu_does_not() {
+    let folder = Folder::new("simulated");
+    let train = |device: &str| {
+        let args = format!("train --solver solver.prototxt --ledger --device {device}");
+        (folder.run(&args).succeeded().out, folder.read("lenet_iter_8.caffemodel"))
+    };
+    let (report, weights) = train("cpu");
+    assert_eq!(report, "no copies between host and device, no fallbacks to the host\n");
+    for device in ["simulated", "mirror"] {
+        let (report, simulated) = train(device);
+        assert!(report.contains("(direct access)") && report.contains(" on simulated"), "{report}");
+        assert!(simulated == weights, "{device}");
+    }
+    let query = folder.run("device-query --device simulated").succeeded().out;
+    assert!(query.starts_with("simulated\n") && query.contains("separate"), "{query}");
+    let time = "time --model net.prototxt --device";
+    folder.run(&format!("{time} simulatd")).failed_with(&["did you mean `simulated`?"]);
+    let tf32 = format!("{time} simulated --allow-tf32");
+    folder.run(&tf32).failed_with(&["device `simulated`", "TF32", "NVIDIA GPUs only"]);
+}

@@ -201,10 +201,13 @@ impl fmt::Debug for Ledger {
 }
 
 /// Formats the ledger as a table with one line per kernel call and device, in descending order of
-/// bytes, followed by a line of totals.
+/// bytes, followed by a line of totals. An empty ledger is formatted as a sentence that says so.
 impl fmt::Display for Ledger {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let events = self.events.lock();
+        if events.is_empty() {
+            return writeln!(f, "no copies between host and device, no fallbacks to the host");
+        }
         let sum = |totals_by_kind: &BTreeMap<EventKind, Total>| {
             totals_by_kind.values().map(|total| total.bytes).sum()
         };
