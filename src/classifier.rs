@@ -175,7 +175,7 @@ impl Classifier {
         };
         let definition = definition.as_ref();
         let builder = Net::builder(device).phase(Phase::Test).reuse_memory(true);
-        let mut net = builder.build(&proto::read_net(definition)?).map_err(add_path(definition))?;
+        let mut net = builder.from_file(definition)?;
         net.copy_trained_from_file(weights)?;
         Self::new(net, preprocessing).map_err(add_path(definition))
     }

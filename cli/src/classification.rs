@@ -1,6 +1,8 @@
 //! The command `cortado classification`, with the arguments of Caffe's example program.
 
-use super::{classify::Classify, device_args::DeviceArgs, net_state_args::NetStateArgs};
+use super::{
+    classify::Classify, copy_args::CopyArgs, device_args::DeviceArgs, net_state_args::NetStateArgs,
+};
 use clap::Args;
 use cortado::error::Result;
 use std::path::PathBuf;
@@ -28,6 +30,8 @@ pub(super) struct Classification {
     /// JPEG or PNG image to classify
     image: PathBuf,
     #[command(flatten)]
+    copy: CopyArgs,
+    #[command(flatten)]
     net_state: NetStateArgs,
     #[command(flatten)]
     device: DeviceArgs,
@@ -35,7 +39,7 @@ pub(super) struct Classification {
 
 impl Classification {
     pub(super) fn run(self) -> Result<()> {
-        let Self { model, weights, mean, labels, image, net_state, device } = self;
+        let Self { model, weights, mean, labels, image, copy, net_state, device } = self;
         let classify = Classify {
             model,
             weights: vec![weights],
@@ -45,6 +49,7 @@ impl Classification {
             labels: Some(labels),
             top_k: 5,
             images: vec![image],
+            copy,
             net_state,
             device,
         };

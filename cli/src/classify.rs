@@ -1,7 +1,7 @@
 //! The command `cortado classify`, which prints the most likely classes of images.
 
 use super::{
-    definition::read_net, device_args::DeviceArgs, net_state_args::NetStateArgs, output::print,
+    copy_args::CopyArgs, device_args::DeviceArgs, net_state_args::NetStateArgs, output::print,
     table::escape_control,
 };
 use clap::Args;
@@ -9,7 +9,7 @@ use cortado::{
     classifier::{Classifier, MeanPixel, Prediction, Preprocessing},
     error::{Error, Result},
     net::Net,
-    proto::Phase,
+    proto::{Phase, read_net},
 };
 use std::path::{Path, PathBuf};
 
@@ -34,11 +34,11 @@ pub(super) struct Classify {
     pub(super) mean: Option<PathBuf>,
     /// Mean to subtract from pixel values (0 to 255): one value for all channels, or three for
     /// blue, green and red
-    #[arg(long, value_name = "X,..", value_delimiter = ',', allow_negative_numbers = true)]
+    #[arg(long, value_name = "X,..", value_delimiter = ',', allow_negative_numbers = true, value_parser = finite)]
     pub(super) mean_value: Vec<f32>,
     /// Factor by which pixel values are multiplied after mean subtraction; 0.00390625 (1/256) for
     /// nets that expect pixels from 0 to 1
-    #[arg(long, value_name = "X", default_value_t = 1.0)]
+    #[arg(long, value_name = "X", default_value_t = 1.0, value_parser = finite)]
     pub(super) scale: f32,
     /// File with one class name per line; without this flag, classes are named by numbers from 0
     #[arg(long, value_name = "FILE")]
@@ -49,6 +49,8 @@ pub(super) struct Classify {
     /// JPEG or PNG images to classify
     #[arg(value_name = "IMAGE", required = true)]
     pub(super) images: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(super) copy: CopyArgs,
     #[command(flatten)]
     pub(super) net_state: NetStateArgs,
     #[command(flatten)]
@@ -62,10 +64,8 @@ impl Classify {
         self.net_state.apply(definition.state.get_or_insert_default());
         let with_path = |error: Error| error.context(self.model.display().to_string());
         let builder = Net::<f32>::builder(&device).phase(Phase::Test).reuse_memory(true);
-        let mut net = builder.build(&definition).map_err(with_path)?;
-        for path in &self.weights {
-            net.copy_trained_from_file(path)?;
-        }
+        let mut net = builder.build_from(&definition, &self.model)?;
+        self.copy.copy(&mut net, &self.weights)?;
         let mean = match self.mean {
             Some(path) => MeanPixel::Image(path),
             None if self.mean_value.is_empty() => MeanPixel::None,
@@ -81,6 +81,12 @@ impl Classify {
         }
         Ok(())
     }
+}
+
+/// Parses a number that is neither NaN nor infinite.
+fn finite(text: &str) -> Result<f32, String> {
+    let number = text.parse().ok().filter(|number: &f32| number.is_finite());
+    number.ok_or_else(|| "expected a finite number".into())
 }
 
 /// Formats the predictions for an image like Caffe's example cpp_classification.

@@ -1,8 +1,8 @@
 //! The command `cortado extract-features`, which stores blobs of a trained net in databases.
 
 use super::{
+    copy_args::CopyArgs,
     database_writer::{Backend, DatabaseArgs, DatabaseWriter},
-    definition::read_net,
     device_args::DeviceArgs,
     net_state_args::NetStateArgs,
 };
@@ -12,9 +12,9 @@ use cortado::{
     device::AnyDevice,
     error::{Error, Result},
     net::Net,
-    proto::{Datum, Phase},
+    proto::{Datum, Phase, read_net},
 };
-use std::path::PathBuf;
+use std::{path::PathBuf, slice};
 
 /// Store blobs that a trained net computes, as Caffe's extract_features does
 ///
@@ -50,6 +50,8 @@ pub(super) struct ExtractFeatures {
     device_id: Option<u32>,
     #[command(flatten)]
     database_args: DatabaseArgs,
+    #[command(flatten)]
+    copy: CopyArgs,
     #[command(flatten)]
     net_state: NetStateArgs,
     #[command(flatten)]
@@ -98,9 +100,9 @@ impl ExtractFeatures {
         let mut definition = read_net(&self.model)?;
         self.net_state.apply(definition.state.get_or_insert_default());
         let with_path = |error: Error| error.context(self.model.display().to_string());
-        let mut net =
-            Net::<f32>::builder(device).phase(Phase::Test).build(&definition).map_err(with_path)?;
-        net.copy_trained_from_file(&self.weights)?;
+        let builder = Net::<f32>::builder(device).phase(Phase::Test);
+        let mut net = builder.build_from(&definition, &self.model)?;
+        self.copy.copy(&mut net, slice::from_ref(&self.weights))?;
         if let Some(unknown) = self.blobs.0.iter().find(|name| net.blob(name).is_none()) {
             let reason = format!("unknown blob `{unknown}`");
             return Err(with_path(Error::InvalidData(reason)));

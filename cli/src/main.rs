@@ -13,7 +13,7 @@ mod database_writer;
 mod convert_cifar;
 mod convert_imageset;
 mod convert_mnist;
-mod definition;
+mod copy_args;
 mod device_query;
 mod draw;
 mod extract_features;

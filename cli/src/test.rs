@@ -1,11 +1,16 @@
 //! The command `cortado test`, which prints the mean of each output of a trained net.
 
 use super::{
-    caffe_log::score, definition::read_net, device_args::DeviceArgs, format_g::format_g,
+    caffe_log::score, copy_args::CopyArgs, device_args::DeviceArgs, format_g::format_g,
     net_state_args::NetStateArgs, output::print,
 };
 use clap::Args;
-use cortado::{error::Result, net::Net, proto::Phase, solver::mean_scores};
+use cortado::{
+    error::Result,
+    net::Net,
+    proto::{Phase, read_net},
+    solver::mean_scores,
+};
 use std::path::PathBuf;
 
 /// Test a trained net: print the mean of each output over all batches
@@ -23,6 +28,8 @@ pub(super) struct Test {
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
     iterations: u32,
     #[command(flatten)]
+    copy: CopyArgs,
+    #[command(flatten)]
     net_state: NetStateArgs,
     #[command(flatten)]
     device: DeviceArgs,
@@ -33,13 +40,9 @@ impl Test {
         let device = &self.device.open()?;
         let mut definition = read_net(&self.model)?;
         self.net_state.apply(definition.state.get_or_insert_default());
-        let mut net = Net::<f32>::builder(device)
-            .phase(Phase::Test)
-            .build(&definition)
-            .map_err(|error| error.context(self.model.display().to_string()))?;
-        for path in &self.weights {
-            net.copy_trained_from_file(path)?;
-        }
+        let builder = Net::<f32>::builder(device).phase(Phase::Test);
+        let mut net = builder.build_from(&definition, &self.model)?;
+        self.copy.copy(&mut net, &self.weights)?;
         log::info!("Running for {} iterations.", self.iterations);
         let (loss, scores) = mean_scores(&mut net, self.iterations as usize, |batch, scores| {
             for score in scores {

@@ -1,7 +1,7 @@
 //! The command `cortado time`, which times the layers of a net.
 
 use super::{
-    definition::read_net,
+    copy_args::CopyArgs,
     device_args::DeviceArgs,
     net_state_args::{NetStateArgs, PhaseArg},
     output::print,
@@ -13,7 +13,7 @@ use cortado::kernel::traits::*;
 use cortado::{
     error::Result,
     net::{MemoryUse, Net},
-    proto::LayerParameter,
+    proto::{LayerParameter, read_net},
 };
 use std::{
     fs,
@@ -40,6 +40,8 @@ pub(super) struct Time {
     /// fillers of the definition
     #[arg(long, value_name = "FILE", value_delimiter = ',')]
     weights: Vec<PathBuf>,
+    #[command(flatten)]
+    copy: CopyArgs,
     /// Number of forward and backward passes to time
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
     iterations: u32,
@@ -78,11 +80,8 @@ impl Time {
         let mut net = Net::<f32>::builder(device)
             .phase(self.phase.into())
             .reuse_memory(self.forward_only && self.phase == PhaseArg::Test)
-            .build(&definition)
-            .map_err(|error| error.context(self.model.display().to_string()))?;
-        for path in &self.weights {
-            net.copy_trained_from_file(path)?;
-        }
+            .build_from(&definition, &self.model)?;
+        self.copy.copy(&mut net, &self.weights)?;
         print(&report(&measure(&mut net, self.iterations, self.forward_only)?, &net.memory_use()?))
     }
 }

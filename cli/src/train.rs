@@ -2,7 +2,7 @@
 
 use super::{
     caffe_log::{self, CaffeLog},
-    definition::read_solver,
+    copy_args::CopyArgs,
     device_args::DeviceArgs,
     logger,
     net_state_args::NetStateArgs,
@@ -19,10 +19,13 @@ use cortado::{
     error::{Error, Result},
     memory::ledger::Ledger,
     proto::{SolverParameter, solver_parameter::SolverMode},
-    solver::{OnNan, Solver},
+    solver::{OnNan, Solver, read_definition},
 };
 use log::Level;
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    slice,
+};
 
 /// Train a net from a solver definition
 ///
@@ -53,6 +56,8 @@ pub(super) struct Train {
     #[arg(long, alias = "ledger")]
     transfer_report: bool,
     #[command(flatten)]
+    copy: CopyArgs,
+    #[command(flatten)]
     run_log: RunLogArgs,
     #[command(flatten)]
     signals: Signals,
@@ -78,8 +83,12 @@ impl Train {
 
     /// Reads the solver definition and applies the net-state flags to the train net's state.
     fn definition(&self) -> Result<SolverParameter> {
-        let mut param = read_solver(&self.solver)?;
+        let mut param = read_definition(&self.solver)?;
         let file = self.solver.display();
+        if param.base_lr.is_none() {
+            let reason = "base_lr is missing; set the learning rate, such as `base_lr: 0.01`";
+            return Err(Error::InvalidData(reason.into()).context(file.to_string()));
+        }
         match param.max_iter {
             None => {
                 let reason =
@@ -112,7 +121,7 @@ impl Train {
         let _lock = PrefixLock::acquire(solver.param().snapshot_prefix());
         for path in &self.weights {
             log::info!("Finetuning from {}", path.display());
-            solver.net_mut().copy_trained_from_file(path)?;
+            self.copy.copy(solver.net_mut(), slice::from_ref(path))?;
         }
         solver.set_on_nan(match self.on_nan {
             OnNanArg::Stop => OnNan::Stop,

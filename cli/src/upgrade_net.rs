@@ -39,13 +39,18 @@ impl UpgradeNet {
         let upgrade =
             |net| upgrade::net(net).map_err(|error| error.context(from.display().to_string()));
         let upgraded = if binary {
-            let (net, mut unknown) = UnknownFields::read(&from)?;
+            let (net, mut unknown) = UnknownFields::read(&from).map_err(|error| {
+                // The function that reads trained nets explains which kind of file it found.
+                proto::read_trained_net(&from).err().unwrap_or(error)
+            })?;
             let upgraded = upgrade(net)?;
             upgraded.relocate(&mut unknown);
             unknown.write(&to, &upgraded.message)?;
             upgraded
         } else {
-            let upgraded = upgrade(read_text(&from, skip_unknown)?)?;
+            let net = read_text(&from, skip_unknown)
+                .map_err(|error| proto::read_net(&from).err().unwrap_or(error))?;
+            let upgraded = upgrade(net)?;
             proto::write_text(&to, &upgraded.message)?;
             upgraded
         };

@@ -30,8 +30,10 @@ pub(super) struct UpgradeSolver {
 impl UpgradeSolver {
     pub(super) fn run(self) -> Result<()> {
         let Self { from, to, skip_unknown } = self;
-        let upgraded = upgrade::solver(read_text(&from, skip_unknown)?)
-            .map_err(|error| error.context(from.display().to_string()))?;
+        let solver = read_text(&from, skip_unknown)
+            .map_err(|error| proto::read_solver(&from).err().unwrap_or(error))?;
+        let upgraded =
+            upgrade::solver(solver).map_err(|error| error.context(from.display().to_string()))?;
         proto::write_text(&to, &upgraded.message)?;
         report(&from, &upgraded.changes)
     }

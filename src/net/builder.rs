@@ -2,6 +2,7 @@
 
 use super::{
     build_log::{log_layer, log_net},
+    definition_check::{describe_empty, locate, warn_about_layers},
     filter::filter_net,
     graph::{Net, NetBlob, NetLayer, Param},
     split::{insert_splits, unknown_bottom_error},
@@ -15,11 +16,14 @@ use crate::{
     layer::{Layer, LayerContext, LayerRegistry},
     op::RngKey,
     proto::{
-        BlobProto, LayerParameter, NetParameter, NetState, ParamSpec, Phase,
+        self, BlobProto, LayerParameter, NetParameter, NetState, ParamSpec, Phase,
         param_spec::DimCheckMode,
     },
 };
-use std::collections::{BTreeSet, HashMap};
+use std::{
+    collections::{BTreeSet, HashMap},
+    path::Path,
+};
 
 /// A builder of nets, which holds the options for building a net from its definition.
 ///
@@ -130,15 +134,59 @@ impl<T: Element> NetBuilder<T> {
         )
     }
 
-    fn construct(&self, definition: &NetParameter) -> Result<Net<T>> {
-        check_format(definition)?;
+    /// Reads a net definition from a text file in any of Caffe's formats, and builds the net.
+    ///
+    /// ```no_run
+    /// use cortado::prelude::*;
+    ///
+    /// let net = Net::<f32>::builder(&CpuDevice::new()).from_file("deploy.prototxt")?;
+    /// # Ok::<(), cortado::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Returns the errors of [`proto::read_net`], and the errors of [`build`](Self::build) with the
+    /// file's name and the line of the layer that failed. Returns [`Error::InvalidData`] if no
+    /// layer of the definition belongs to the net's state.
+    pub fn from_file(&self, path: impl AsRef<Path>) -> Result<Net<T>> {
+        let path = path.as_ref();
+        self.build_from(&proto::read_net(path)?, path)
+    }
+
+    /// Builds the net from a definition that the caller has read from the file `path`, and may have
+    /// changed.
+    ///
+    /// # Errors
+    /// Returns the errors of [`from_file`](Self::from_file), except those of reading the file.
+    pub fn build_from(&self, definition: &NetParameter, path: impl AsRef<Path>) -> Result<Net<T>> {
+        let path = path.as_ref();
+        let state = self.state(definition);
+        let net =
+            self.build(definition).map_err(|error| locate(error, path, definition, &state))?;
+        if net.nodes.is_empty() {
+            let error = Error::InvalidData(describe_empty(definition, &state));
+            return Err(error.context(path.display().to_string()));
+        }
+        Ok(net)
+    }
+
+    /// Returns the state of the net: that of the definition, with the values that the caller has
+    /// set.
+    fn state(&self, definition: &NetParameter) -> NetState {
         let mut state = definition.state.clone().unwrap_or_default();
         if let Some(phase) = self.phase {
             state.set_phase(phase);
         }
         state.level = self.level.or(state.level);
         state.stage.extend(self.stages.iter().cloned());
-        let definition = insert_splits(&filter_net(definition, &state)?)?;
+        state
+    }
+
+    fn construct(&self, definition: &NetParameter) -> Result<Net<T>> {
+        check_format(definition)?;
+        let state = self.state(definition);
+        let filtered = filter_net(definition, &state)?;
+        warn_about_layers(&filtered)?;
+        let definition = insert_splits(&filtered)?;
         let mut construction = Construction::new(self, &state, definition.name());
         for param in &definition.layer {
             let in_layer = |error: Error| error.context(format!("layer `{}`", param.name()));

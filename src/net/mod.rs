@@ -3,6 +3,7 @@
 mod backward_pruning;
 mod build_log;
 mod builder;
+mod definition_check;
 mod filter;
 mod forward_backward;
 mod graph;
@@ -18,3 +19,4 @@ pub use filter::{filter_net, state_meets_rule};
 pub use graph::{Net, Param};
 pub use memory_reuse::MemoryUse;
 pub use split::insert_splits;
+pub use weights::CopyOptions;

@@ -5,7 +5,7 @@
 //! layer types, such as BatchNorm with its running mean. In a tensor name, the index follows the
 //! last dot, because layer names may contain dots and slashes.
 
-use super::graph::Net;
+use super::{graph::Net, weights::CopyOptions};
 use crate::{
     element::Element,
     error::{Error, Result},
@@ -36,11 +36,24 @@ impl<T: Element> Net<T> {
     ///
     /// # Errors
     /// Returns [`Error::InvalidData`] if the tensors of a layer do not match its number of
-    /// parameters, or if a tensor appears twice. Returns [`Error::Shape`] if a tensor's shape
+    /// parameters, if a tensor appears twice, or if the net has learnable parameters and `source`
+    /// has tensors of none of the net's layers. Returns [`Error::Shape`] if a tensor's shape
     /// differs from the parameter's shape. If a tensor does not match, the error message names the
     /// layer and the tensor, and the net is unchanged. Propagates errors from the device.
     #[doc(alias = "CopyTrainedLayersFrom")]
     pub fn copy_tensors_from(&mut self, source: &[(String, Tensor)]) -> Result<Vec<String>> {
+        self.copy_tensors_from_with(source, CopyOptions::default())
+    }
+
+    /// Copies tensors like [`copy_tensors_from`](Self::copy_tensors_from), with the given options.
+    ///
+    /// # Errors
+    /// Returns the errors of `copy_tensors_from`, unless the options allow them.
+    pub fn copy_tensors_from_with(
+        &mut self,
+        source: &[(String, Tensor)],
+        options: CopyOptions,
+    ) -> Result<Vec<String>> {
         let mut layers = BTreeMap::<usize, BTreeMap<usize, &Tensor>>::new();
         for (full, tensor) in source {
             let Some((name, index)) = split_name(full) else { continue };
@@ -62,6 +75,7 @@ impl<T: Element> Net<T> {
             result.map_err(|error| self.in_layer(layer, error))?;
             copied.push(self.nodes[layer].param.name().to_owned());
         }
+        self.check_copied(&copied, source.iter().map(|(name, _)| name.as_str()), options)?;
         Ok(copied)
     }
 

@@ -12,6 +12,28 @@ use crate::{
 };
 use std::{ffi::OsStr, path::Path};
 
+/// Options for copying trained weights to a net.
+///
+/// ```
+/// use cortado::{net::CopyOptions, prelude::*, proto::{NetParameter, parse_text}};
+///
+/// let text = r#"layer { type: "Input" top: "x" input_param { shape { dim: 1 dim: 2 } } }
+///     layer { name: "ip" type: "InnerProduct" bottom: "x" top: "y"
+///       inner_product_param { num_output: 1 } }"#;
+/// let mut net = Net::<f32>::builder(&CpuDevice::new()).build(&parse_text(text, "net")?)?;
+/// let unrelated = NetParameter::default();
+/// assert!(net.copy_trained_from(&unrelated).is_err());
+/// let options = CopyOptions { allow_no_match: true };
+/// assert!(net.copy_trained_from_with(&unrelated, options)?.is_empty());
+/// # Ok::<(), cortado::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CopyOptions {
+    /// Whether the weights may have no layer in common with the net, which leaves the net
+    /// unchanged. By default, such weights are an error.
+    pub allow_no_match: bool,
+}
+
 impl<T: Element> Net<T> {
     /// Copies the parameters of the layers in `source` to the layers with the same names in this
     /// net. Layers that `source` lacks are unchanged. `source` may omit the values of a parameter
@@ -40,16 +62,31 @@ impl<T: Element> Net<T> {
     /// # Errors
     /// Returns [`Error::InvalidData`] or [`Error::Shape`] if the parameters of a layer in `source`
     /// and in the net differ in number or shape; in this case, the net is unchanged. Returns
+    /// [`Error::InvalidData`], which lists the layers of the net and of `source`, if the net has
+    /// learnable parameters and `source` has parameters of none of the net's layers. Returns
     /// [`Error::InvalidData`] if `source` has contradictory fields, and propagates errors from the
     /// device; in these cases, some layers may already be copied.
     #[doc(alias = "CopyTrainedLayersFrom")]
     pub fn copy_trained_from(&mut self, source: &NetParameter) -> Result<Vec<String>> {
-        compiled_for!(T, fn(&mut Net<T>, &NetParameter) -> Result<Vec<String>> = Net::copy_weights)(
-            self, source,
+        self.copy_trained_from_with(source, CopyOptions::default())
+    }
+
+    /// Copies parameters like [`copy_trained_from`](Self::copy_trained_from), with the given
+    /// options.
+    ///
+    /// # Errors
+    /// Returns the errors of `copy_trained_from`, unless the options allow them.
+    pub fn copy_trained_from_with(
+        &mut self,
+        source: &NetParameter,
+        options: CopyOptions,
+    ) -> Result<Vec<String>> {
+        compiled_for!(T, fn(&mut Net<T>, &NetParameter, CopyOptions) -> Result<Vec<String>> = Net::copy_weights)(
+            self, source, options,
         )
     }
 
-    fn copy_weights(&mut self, source: &NetParameter) -> Result<Vec<String>> {
+    fn copy_weights(&mut self, source: &NetParameter, options: CopyOptions) -> Result<Vec<String>> {
         if !source.layers.is_empty() {
             let reason = "weights in an old format; upgrade them first with `proto::upgrade::net`";
             return Err(Error::InvalidData(reason.into()));
@@ -72,6 +109,8 @@ impl<T: Element> Net<T> {
                 copied.push(from.name().to_owned());
             }
         }
+        let trained = source.layer.iter().filter(|layer| !layer.blobs.is_empty());
+        self.check_copied(&copied, trained.map(|layer| layer.name()), options)?;
         Ok(copied)
     }
 
@@ -131,20 +170,9 @@ impl<T: Element> Net<T> {
         }
     }
 
-    /// Copies parameters like [`copy_trained_from`](Self::copy_trained_from), but fails if the net
-    /// has learnable parameters and no layer is copied.
-    ///
-    /// # Errors
-    /// Returns the errors of `copy_trained_from`. Returns [`Error::InvalidData`], which lists the
-    /// layers of the net and of `source`, if no layer is copied.
-    pub fn copy_some_from(&mut self, source: &NetParameter) -> Result<()> {
-        let copied = self.copy_trained_from(source)?;
-        let trained = source.layer.iter().filter(|layer| !layer.blobs.is_empty());
-        self.check_copied(&copied, trained.map(|layer| layer.name()))
-    }
-
     /// Copies trained weights from a file to the layers with the same names, like
-    /// [`copy_some_from`](Self::copy_some_from). The extension of the file determines the format:
+    /// [`copy_trained_from`](Self::copy_trained_from). Returns the names of the copied layers. The
+    /// extension of the file determines the format:
     /// `.safetensors` and `.npz` (feature `tensor-io`), `.h5` (feature `hdf5`); any other file is a
     /// caffemodel.
     ///
@@ -158,48 +186,60 @@ impl<T: Element> Net<T> {
     /// ```
     ///
     /// # Errors
-    /// Returns [`Error::InvalidData`] if no layer of the net has a name that occurs in the file, or
-    /// if this build lacks the feature for the file's format. Returns the errors of
-    /// `copy_some_from`, and of the function that reads the file's format, with the file's name.
+    /// Returns [`Error::InvalidData`] if this build lacks the feature for the file's format.
+    /// Returns the errors of `copy_trained_from`, and of the function that reads the file's format,
+    /// with the file's name.
     #[doc(alias = "CopyTrainedLayersFrom")]
-    pub fn copy_trained_from_file(&mut self, path: impl AsRef<Path>) -> Result<()> {
+    pub fn copy_trained_from_file(&mut self, path: impl AsRef<Path>) -> Result<Vec<String>> {
+        self.copy_trained_from_file_with(path, CopyOptions::default())
+    }
+
+    /// Copies trained weights from a file like
+    /// [`copy_trained_from_file`](Self::copy_trained_from_file), with the given options.
+    ///
+    /// # Errors
+    /// Returns the errors of `copy_trained_from_file`, unless the options allow them.
+    pub fn copy_trained_from_file_with(
+        &mut self,
+        path: impl AsRef<Path>,
+        options: CopyOptions,
+    ) -> Result<Vec<String>> {
         let path = path.as_ref();
         let copied = match path.extension().and_then(OsStr::to_str) {
             #[cfg(feature = "tensor-io")]
-            Some("safetensors") => self.copy_some_tensors(&tensor_io::read_safetensors(path)?),
+            Some("safetensors") => {
+                self.copy_tensors_from_with(&tensor_io::read_safetensors(path)?, options)
+            }
             #[cfg(feature = "tensor-io")]
-            Some("npz") => self.copy_some_tensors(&tensor_io::read_npz(path)?),
+            Some("npz") => self.copy_tensors_from_with(&tensor_io::read_npz(path)?, options),
             #[cfg(not(feature = "tensor-io"))]
             Some("safetensors" | "npz") => {
                 Err(Error::InvalidData("this build lacks the feature `tensor-io`".into()))
             }
-            _ => self.copy_some_from(&proto::read_trained_net(path)?),
+            _ => self.copy_trained_from_with(&proto::read_trained_net(path)?, options),
         };
         copied.map_err(|error| error.context(path.display().to_string()))
     }
 
-    #[cfg(feature = "tensor-io")]
-    fn copy_some_tensors(&mut self, tensors: &[(String, tensor_io::Tensor)]) -> Result<()> {
-        let copied = self.copy_tensors_from(tensors)?;
-        self.check_copied(&copied, tensors.iter().map(|(name, _)| name.as_str()))
-    }
-
-    /// Fails if the net has learnable parameters and `copied` is empty. The argument `copied` is
-    /// the result of [`copy_trained_from`](Self::copy_trained_from) or `copy_tensors_from`. The
-    /// argument `found` lists the layers or tensors in the file, for the error message.
-    fn check_copied<'a>(
+    /// Fails if the net has learnable parameters and `copied`, the names of the copied layers, is
+    /// empty, unless the options allow it. The argument `found` lists the layers or tensors of the
+    /// source, for the error message.
+    pub(super) fn check_copied<'a>(
         &self,
         copied: &[String],
         found: impl IntoIterator<Item = &'a str>,
+        options: CopyOptions,
     ) -> Result<()> {
-        if !copied.is_empty() || self.learnable.is_empty() {
+        if !copied.is_empty() || self.learnable.is_empty() || options.allow_no_match {
             return Ok(());
         }
         let net_layers = self.nodes.iter().filter(|node| !node.layer.params().is_empty());
         let net_layers = list_names(net_layers.map(|node| node.param.name()));
         let found = list_names(found);
-        let reason = "no layer name in common with this file";
-        Err(Error::InvalidData(format!("{reason}: the file has {found}; the net has {net_layers}")))
+        let reason = "no layer name in common with the net";
+        Err(Error::InvalidData(format!(
+            "{reason}: the weights have {found}; the net has {net_layers}"
+        )))
     }
 
     /// Checks that the messages `blobs` match the parameters of a layer in number and shape.

@@ -1,6 +1,8 @@
 //! Files of nets and solver states in Caffe's current and older formats.
 
 use std::path::Path;
+#[cfg(feature = "net")]
+use std::{fs::File, io::Read};
 
 use log::{info, warn};
 
@@ -19,12 +21,19 @@ use crate::error::{Error, Result};
 ///
 /// # Errors
 /// Returns the errors of [`read_text`](super::read_text) and of [`upgrade::net`] with the file's
-/// name.
+/// name. The error names the kind of the file's content if the file holds a solver definition, a
+/// trained net or a solver state.
 #[cfg(feature = "net")]
 #[doc(alias = "ReadNetParamsFromTextFileOrDie")]
 pub fn read_net(path: impl AsRef<Path>) -> Result<NetParameter> {
     let path = path.as_ref();
-    let text = read_text(path).map_err(|error| explain_binary(path, error, "a net definition"))?;
+    let text = read_text(path).map_err(|error| {
+        if read_text::<SolverParameter>(path).is_ok() {
+            let expected = "a net definition; pass the net that the solver names";
+            return wrong_kind(path, "a solver definition", expected);
+        }
+        explain_binary(path, error, "a net definition")
+    })?;
     log_changes(upgrade::net(text), &path.display().to_string())
 }
 
@@ -57,7 +66,13 @@ pub fn read_trained_net(path: impl AsRef<Path>) -> Result<NetParameter> {
     if hdf5::is_hdf5(path) {
         return hdf5::read_net(path);
     }
-    let binary = read_binary(path).map_err(|error| explain_text(path, error, "trained weights"))?;
+    let binary = read_binary(path).map_err(|error| {
+        if read_binary(path).is_ok_and(|state: SolverState| state.learned_net.is_some()) {
+            let expected = "trained weights; pass the caffemodel of the same snapshot";
+            return wrong_kind(path, "a solver state", expected);
+        }
+        explain_text(path, error, "trained weights")
+    })?;
     log_changes(upgrade::net(binary), &path.display().to_string())
 }
 
@@ -112,13 +127,19 @@ pub fn write_solver_state(path: impl AsRef<Path>, state: &SolverState) -> Result
 ///
 /// # Errors
 /// Returns the errors of [`read_text`](super::read_text) and of [`upgrade::solver`] with the file's
-/// name.
+/// name. The error names the kind of the file's content if the file holds a net definition, a
+/// trained net or a solver state.
 #[cfg(feature = "net")]
 #[doc(alias = "ReadSolverParamsFromTextFileOrDie")]
 pub fn read_solver(path: impl AsRef<Path>) -> Result<SolverParameter> {
     let path = path.as_ref();
-    let text =
-        read_text(path).map_err(|error| explain_binary(path, error, "a solver definition"))?;
+    let text = read_text(path).map_err(|error| {
+        if read_text::<NetParameter>(path).is_ok() {
+            let expected = "a solver definition; pass a solver that names the net";
+            return wrong_kind(path, "a net definition", expected);
+        }
+        explain_binary(path, error, "a solver definition")
+    })?;
     log_changes(upgrade::solver(text), &path.display().to_string())
 }
 
@@ -129,8 +150,8 @@ fn explain_binary(path: &Path, error: Error, expected: &str) -> Error {
     let trained = |net: NetParameter| !net.layer.is_empty() || !net.layers.is_empty();
     let found = if matches!(error.root(), Error::Io { .. }) {
         return error;
-    } else if hdf5::is_hdf5(path) {
-        "an HDF5 file"
+    } else if let Some(kind) = foreign_kind(path) {
+        kind
     } else if read_binary(path).is_ok_and(trained) {
         "a trained net in binary form"
     } else if read_binary(path).is_ok_and(|state: SolverState| state.learned_net.is_some()) {
@@ -141,12 +162,33 @@ fn explain_binary(path: &Path, error: Error, expected: &str) -> Error {
     wrong_kind(path, found, &format!("{expected} in text format"))
 }
 
-/// Explains why a file cannot be read as binary: returns an error that names the kind of text, or
-/// `error` if the kind is unknown.
+/// Returns the kind of a file that is none of Caffe's messages, by the file's first bytes; `None` if
+/// the kind is unknown.
+#[cfg(feature = "net")]
+fn foreign_kind(path: &Path) -> Option<&'static str> {
+    let mut start = [0; 20];
+    let read = File::open(path).and_then(|file| file.take(20).read(&mut start)).ok()?;
+    match &start[..read] {
+        [0x89, b'H', b'D', b'F', ..] => Some("an HDF5 file"),
+        [0x93, b'N', b'U', b'M', b'P', b'Y', ..] => Some("a NumPy array"),
+        [b'P', b'K', 3, 4, ..] => Some("a zip archive such as .npz"),
+        // The header's length in eight bytes, and the start of the header.
+        [_, _, _, _, _, _, 0, 0, b'{', ..] => Some("a safetensors file"),
+        [0x89, b'P', b'N', b'G', ..] => Some("a PNG image"),
+        [0xff, 0xd8, 0xff, ..] => Some("a JPEG image"),
+        [.., 0xde, 0xc0, 0xef, 0xbe] if read == 20 => Some("an LMDB database"),
+        _ => None,
+    }
+}
+
+/// Explains why a file cannot be read as a binary message: returns an error that names the kind of
+/// the file, or `error` if the kind is unknown.
 fn explain_text(path: &Path, error: Error, expected: &str) -> Error {
     #[cfg(feature = "net")]
     if matches!(error.root(), Error::Io { .. }) {
         return error;
+    } else if let Some(kind) = foreign_kind(path) {
+        return wrong_kind(path, kind, expected);
     } else if read_text::<NetParameter>(path).is_ok() {
         return wrong_kind(path, "a net definition in text format", expected);
     } else if read_text::<SolverParameter>(path).is_ok() {

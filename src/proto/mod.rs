@@ -59,4 +59,5 @@ pub use unknown::UnknownFields;
 pub(crate) use {
     files::log_changes,
     hdf5::{check_hdf5_names, write_hdf5_blobs},
+    text::layer_lines,
 };

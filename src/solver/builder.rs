@@ -135,6 +135,11 @@ impl<T: Element> SolverBuilder<T> {
         if param.iter_size() < 1 || param.average_loss() < 1 {
             return Err(Error::InvalidData("iter_size and average_loss must be positive".into()));
         }
+        if param.base_lr.is_none() {
+            log::warn!("solver: base_lr is missing, so the learning rate is 0");
+        } else if param.base_lr().is_nan() {
+            log::warn!("solver: base_lr is NaN");
+        }
         let state = self.snapshot.as_ref().map(proto::read_solver_state).transpose()?;
         if param.random_seed() < 0 {
             let run = state.as_ref().and_then(|state| state.run.as_ref());

@@ -3,7 +3,7 @@
 use crate::{
     element::Element,
     error::{Error, Result},
-    net::{Net, NetBuilder},
+    net::{CopyOptions, Net, NetBuilder},
     proto::{self, NetParameter, NetRunState, NetState, Phase, RunState, SolverParameter},
 };
 use std::{
@@ -34,14 +34,17 @@ impl<T: Element> Nets<T> {
             Err(_) => RandomState::new().hash_one(0) >> 1,
         };
         let builder = builder.seed(seed);
-        let build = |mut definition: NetParameter, phase, state: Option<&NetState>| {
+        let build = |mut definition: Definition, phase, state: Option<&NetState>| {
             let mut net_state = NetState::default();
             net_state.set_phase(phase);
-            for state in [definition.state.as_ref(), state].into_iter().flatten() {
+            for state in [definition.net.state.as_ref(), state].into_iter().flatten() {
                 merge_state(&mut net_state, state);
             }
-            definition.state = Some(net_state);
-            builder.build(&definition)
+            definition.net.state = Some(net_state);
+            match &definition.file {
+                Some(file) => builder.build_from(&definition.net, file),
+                None => builder.build(&definition.net),
+            }
         };
         let train = build(train_definition(param)?, Phase::Train, param.train_state.as_ref())
             .map_err(|error| error.context("train net"))?;
@@ -85,9 +88,11 @@ impl<T: Element> Nets<T> {
     fn copy_weights(&mut self, file: &str) -> Result<()> {
         let weights = proto::read_trained_net(file)?;
         let with_file_name = |error: Error| error.context(file);
-        self.train.copy_some_from(&weights).map_err(with_file_name)?;
+        self.train.copy_trained_from(&weights).map_err(with_file_name)?;
         for test in &mut self.tests {
-            test.net.copy_trained_from(&weights).map_err(with_file_name)?;
+            // A test net may have none of the layers of the train net.
+            let options = CopyOptions { allow_no_match: true };
+            test.net.copy_trained_from_with(&weights, options).map_err(with_file_name)?;
         }
         Ok(())
     }
@@ -101,7 +106,28 @@ fn merge_state(into: &mut NetState, from: &NetState) {
     into.stage.extend(from.stage.iter().cloned());
 }
 
-fn train_definition(param: &SolverParameter) -> Result<NetParameter> {
+/// The definition of a net, and the file from which it was read; `None` for a definition inside the
+/// solver's definition.
+#[derive(Clone)]
+struct Definition {
+    net: NetParameter,
+    file: Option<String>,
+}
+
+impl Definition {
+    fn read(file: &str) -> Result<Self> {
+        Ok(Self { net: proto::read_net(file)?, file: Some(file.to_owned()) })
+    }
+
+    /// Upgrades a net definition that is part of the solver's definition.
+    fn inline(definition: NetParameter) -> Result<Self> {
+        let upgraded = proto::upgrade::net(definition);
+        let net = proto::log_changes(upgraded, "net in the solver's definition")?;
+        Ok(Self { net, file: None })
+    }
+}
+
+fn train_definition(param: &SolverParameter) -> Result<Definition> {
     let inline_definitions =
         [&param.train_net_param, &param.net_param].into_iter().flatten().cloned();
     let files = [&param.train_net, &param.net].into_iter().flatten();
@@ -114,32 +140,27 @@ fn train_definition(param: &SolverParameter) -> Result<NetParameter> {
         return Err(Error::InvalidData(reason));
     }
     match (inline_definitions.into_iter().next(), files.into_iter().next()) {
-        (Some(definition), _) => upgrade_definition(definition),
-        (None, Some(file)) => proto::read_net(file),
+        (Some(definition), _) => Definition::inline(definition),
+        (None, Some(file)) => Definition::read(file),
         (None, None) => Err(Error::InvalidData("train net: no definition".into())),
     }
-}
-
-/// Upgrades a net definition that is part of the solver's definition.
-fn upgrade_definition(definition: NetParameter) -> Result<NetParameter> {
-    proto::log_changes(proto::upgrade::net(definition), "net in the solver's definition")
 }
 
 /// Returns the definitions of the test nets, from `test_net_param`, from `test_net`, and from
 /// `net_param` or `net` once for each further entry of `test_iter`. A solver with an explicit
 /// `test_interval: 0` has no test nets.
-fn test_definitions(param: &SolverParameter) -> Result<Vec<NetParameter>> {
+fn test_definitions(param: &SolverParameter) -> Result<Vec<Definition>> {
     if param.test_interval == Some(0) {
         return Ok(Vec::new());
     }
     let inline_definitions = param.test_net_param.iter().cloned();
-    let mut definitions = inline_definitions.map(upgrade_definition).collect::<Result<Vec<_>>>()?;
+    let mut definitions = inline_definitions.map(Definition::inline).collect::<Result<Vec<_>>>()?;
     for file in &param.test_net {
-        definitions.push(proto::read_net(file)?);
+        definitions.push(Definition::read(file)?);
     }
     let common = match (&param.net_param, &param.net) {
-        (Some(definition), _) => Some(upgrade_definition(definition.clone())?),
-        (None, Some(file)) => Some(proto::read_net(file)?),
+        (Some(definition), _) => Some(Definition::inline(definition.clone())?),
+        (None, Some(file)) => Some(Definition::read(file)?),
         (None, None) => None,
     };
     let (count, given) = (param.test_iter.len(), definitions.len());

@@ -156,7 +156,7 @@ impl<T: Element> Solver<T> {
 
     fn set_weights(&mut self, weights: &NetParameter) -> Result<()> {
         let net = &mut self.nets.train;
-        net.copy_some_from(weights)?;
+        net.copy_trained_from(weights)?;
         self.state.read_masters(net, weights)
     }
 

@@ -10,7 +10,7 @@ use cortado::{
 use std::{fmt::Write, path::Path};
 
 /// Net definitions that Caffe accepts and cortado refuses, each with the reason.
-const ACCEPTED_ONLY_BY_CAFFE: [(&str, &str); 6] = [
+const ACCEPTED_ONLY_BY_CAFFE: [(&str, &str); 7] = [
     ("clip_crossed", "the lower bound of Clip exceeds the upper bound"),
     ("clip_no_param", "the bounds of Clip are required"),
     ("conv_dilation_zero", "with dilation 0, all taps of a window would read the same element"),
@@ -19,6 +19,10 @@ const ACCEPTED_ONLY_BY_CAFFE: [(&str, &str); 6] = [
     (
         "hinge_more_labels",
         "Caffe would use the first labels of the batch instead of the first label of each item",
+    ),
+    (
+        "weights_missing_layer_ok",
+        "weights without a layer of the net are an error unless `CopyOptions` allows them",
     ),
 ];
 
@@ -87,8 +91,9 @@ fn run(
 ) -> Result<(), Error> {
     let mut net = Net::<f32>::builder(&CpuDevice::new()).build(definition)?;
     if kind == "weights" {
-        let weights = proto::read_net(set.join(format!("{name}.weights.prototxt")))?;
-        return net.copy_trained_from(&weights).map(drop);
+        let file = format!("{name}.weights.prototxt");
+        let weights = proto::read_net(set.join(&file))?;
+        return net.copy_trained_from(&weights).map(drop).map_err(|error| error.context(file));
     }
     if kind == "net" {
         return Ok(());
@@ -108,5 +113,5 @@ fn run(
 
 fn names_layer_or_file(error: &Error, name: &str) -> bool {
     let text = error.to_string();
-    text.contains("layer `") || text.contains(&format!("{name}.prototxt"))
+    text.contains("layer `") || text.contains(&format!("{name}."))
 }

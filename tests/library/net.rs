@@ -4,9 +4,10 @@
 use cortado::{
     Blob, Error, Net,
     device::SimulatedDevice,
+    net::CopyOptions,
     proto::{self, NetParameter, Phase},
 };
-use std::sync::LazyLock;
+use std::{fs, path::Path, sync::LazyLock};
 
 type SimulatedNet = Net<f32>;
 
@@ -114,6 +115,15 @@ fn weights_are_copied_and_shared_by_layer_name() {
     assert_eq!(target.copy_trained_from(&saved_net).unwrap(), ["b"]);
     let new_weights = weights(&target);
     assert_eq!((&new_weights[0], &new_weights[2]), (&weights(&source)[2], &old_weights[2]));
+    // Weights without a layer of the net are an error, unless the caller allows them.
+    let other = build(&after_x(&inner_product("d", "x", "y", ""))).unwrap();
+    let other = other.to_proto(false).unwrap();
+    let message = target.copy_trained_from(&other).unwrap_err().to_string();
+    let want = "no layer name in common with the net: the weights have `d`; the net has `b`, `c`";
+    assert_eq!(message, want);
+    let options = CopyOptions { allow_no_match: true };
+    assert_eq!(target.copy_trained_from_with(&other, options).unwrap(), [""; 0]);
+    assert_eq!(weights(&target), new_weights);
     // The target net has a copy of the source net's weights, so changing the copy must not change
     // the source net.
     target.params()[0].blob().data_mut().unwrap().host_mut().unwrap().fill(0.0);
@@ -129,6 +139,43 @@ fn weights_are_copied_and_shared_by_layer_name() {
     let message = wide_net.copy_trained_from(&saved_net).unwrap_err().to_string();
     assert!(message.contains("`b`") && message.contains("shape"), "{message}");
     assert!(wide_net.share_trained_with(&source).is_err());
+}
+
+#[test]
+fn an_error_of_a_net_from_a_file_names_the_file_and_the_line() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("net_from_file");
+    fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("net.prototxt");
+    let error = |text: &str| {
+        fs::write(&file, text).unwrap();
+        let net = SimulatedNet::builder(&*DEVICE).phase(Phase::Test).from_file(&file);
+        net.map(|net| net.layer_names().len()).map_err(|error| error.to_string())
+    };
+    let file = file.display();
+    let ip = inner_product("ip", "x", "y", "");
+    assert_eq!(error(&after_x(&ip)), Ok(2));
+    let wrong = ip.replace("num_output: 3", "num_output: 0");
+    let message = error(&after_x(&format!("# comment\n\n{wrong}"))).unwrap_err();
+    assert!(message.starts_with(&format!("{file}:4: layer `ip`: ")), "{message}");
+    // The layer that the net's phase excludes has the same name.
+    let both = wrong.replace("\"InnerProduct\"", "\"InnerProduct\" exclude { phase: TRAIN }");
+    let message = error(&after_x(&format!(
+        "{}\n{both}",
+        wrong.replace("\"InnerProduct\"", "\"InnerProduct\" include { phase: TRAIN }")
+    )));
+    assert!(message.unwrap_err().starts_with(&format!("{file}:4: layer `ip`: ")));
+    let message = error(&after_x(&format!("{wrong}\n{wrong}"))).unwrap_err();
+    assert!(message.starts_with(&format!("{file}: layer `ip`: ")), "{message}");
+    assert_eq!(error("").unwrap_err(), format!("{file}: net has no layers"));
+    assert_eq!(
+        error("state { stage: 'a' level: 2 } layer { include { phase: TRAIN } }").unwrap_err(),
+        format!(
+            "{file}: net has no layers: the rules of all 1 layers exclude phase TEST, level 2, \
+             stages [a]"
+        )
+    );
+    let message = error("base_lr: 1").unwrap_err();
+    assert!(message.starts_with(&format!("{file}: found a solver definition")), "{message}");
 }
 
 #[test]

@@ -246,7 +246,7 @@ fn a_blob_converts_tensors_of_any_element_type() {
 #[cfg(feature = "net")]
 mod nets {
     use super::*;
-    use cortado::{Net, proto};
+    use cortado::{Net, net::CopyOptions, proto};
 
     const NET: &str = r#"
         layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 1 dim: 3 } } }
@@ -330,7 +330,11 @@ mod nets {
         // `<layer>.<index>`.
         let unmatched_tensors =
             ["ip.01", "ip.+1", "ip", "other.0", "ip.", ".0"].map(|name| tensor(name, &[1]));
-        assert_eq!(net.copy_tensors_from(&unmatched_tensors).unwrap(), [""; 0]);
+        let error = net.copy_tensors_from(&unmatched_tensors).unwrap_err().to_string();
+        assert!(error.contains("the weights have `ip.01`, `ip.+1`"), "{error}");
+        let options = CopyOptions { allow_no_match: true };
+        let copied = net.copy_tensors_from_with(&unmatched_tensors, options);
+        assert_eq!(copied.unwrap(), [""; 0]);
     }
 }
 

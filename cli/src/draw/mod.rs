@@ -5,7 +5,6 @@ mod row;
 mod svg;
 
 use super::{
-    definition::read_net,
     device_args::main_memory,
     net_state_args::{NetStateArgs, PhaseArg},
     table::escape_control,
@@ -16,7 +15,7 @@ use cortado::{
     device::{self, DeviceOptions},
     error::{Error, Result},
     net::{Net, filter_net},
-    proto::NetParameter,
+    proto::{NetParameter, read_net},
 };
 use row::Row;
 use std::path::PathBuf;
@@ -57,9 +56,15 @@ impl Draw {
         let filtered = filter_net(&definition, &state).map_err(with_path)?;
         let options =
             DeviceOptions { memory_limit: main_memory(), ..DeviceOptions::with_threads(1) };
-        let device = device::open("cpu", options)?;
-        let net = Net::<f32>::builder(&device).build(&definition);
-        let net = net.inspect_err(|error| log::warn!("the drawing has no shapes: {error}")).ok();
+        let builder = Net::<f32>::builder(&device::open("cpu", options)?);
+        let net = match builder.build_from(&definition, &self.model) {
+            Ok(net) => Some(net),
+            Err(error) if filtered.layer.is_empty() => return Err(error),
+            Err(error) => {
+                log::warn!("the drawing has no shapes: {error}");
+                None
+            }
+        };
         let rows: Vec<Row> =
             filtered.layer.iter().map(|layer| Row::new(layer, net.as_ref())).collect();
         atomic_fs::write_atomically(&self.output, svg::draw(&title(&filtered), &rows).as_bytes())

@@ -1,6 +1,9 @@
 //! Tests of `cortado classify`: the pixels that the net receives, and the printed classes.
 
-use crate::command::Folder;
+use crate::{
+    command::{Folder, SOLVER},
+    optimized::optimized,
+};
 use cortado::proto::{self, BlobProto, NetParameter};
 use std::{fs, path::Path};
 
@@ -103,4 +106,38 @@ fn classify_prints_class_names_and_one_line_errors() {
     folder
         .run(&trained)
         .failed_with(&["net.prototxt: a classifier needs a net with one input, found 0"]);
+}
+
+/// The README classifies the image `seven.png` with the example's deploy definition, after training
+/// for 1000 iterations. Here, 60 iterations with fewer images are enough. Without optimization, the
+/// net is trained for one iteration, and the test does not check the class.
+#[test]
+fn the_example_of_digits_classifies_its_image_of_a_seven() {
+    let folder = Folder::new("classify-digits");
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/digits");
+    let net = fs::read_to_string(example.join("lenet.prototxt")).unwrap();
+    folder.write_replaced("net.prototxt", &net, "batch_size: 64", "batch_size: 16");
+    let what = "the check that the trained net classifies the image of a seven";
+    let iterations = if optimized(what) { 60 } else { 1 };
+    let end = format!("max_iter: {iterations}");
+    let solver = SOLVER.replace("max_iter: 8", &end).replace("test_interval: 4", "");
+    folder.write("solver.prototxt", solver.replace("test_iter: 2", ""));
+    folder.run("train --solver solver.prototxt").succeeded();
+    let example = example.display();
+    let classify = format!(
+        "classify --model {example}/deploy.prototxt --weights lenet_iter_{iterations}.caffemodel \
+         {example}/seven.png"
+    );
+    let out = folder.run(&format!("{classify} --scale 0.00390625")).succeeded().out;
+    let classes = printed_classes(&out);
+    assert_eq!(classes.len(), 5, "{out}");
+    if iterations > 1 {
+        assert!(classes[0].1 == "7" && classes[0].0 > 0.5, "{out}");
+    }
+    for number in ["nan", "inf", "-inf", "x"] {
+        let refused = folder.run(&format!("{classify} --scale={number}"));
+        refused.refused_with(&["--scale", number, "finite number"]);
+        let refused = folder.run(&format!("{classify} --mean-value={number}"));
+        refused.refused_with(&["--mean-value", number, "finite number"]);
+    }
 }

@@ -36,7 +36,7 @@ fn level_and_stage_flags_select_the_layers_of_a_net() {
     folder.write("solver.prototxt", format!("{SOLVER} train_state {{ level: 2 stage: \"a\" }}"));
     let train = |flags: &str| folder.run(&format!("train --solver solver.prototxt {flags}"));
     train("").succeeded();
-    train("--stage b").failed_with(&["train net: layer `deep`"]);
+    train("--stage b").failed_with(&["train net: net.prototxt:", "layer `deep`"]);
     train("--stage b --level 0").succeeded();
 }
 

@@ -13,6 +13,7 @@ mod cuda_on_cpu;
 #[path = "../../../tests/support/data_sets.rs"]
 mod data_sets;
 mod databases;
+mod definitions;
 mod divergence;
 mod flags;
 #[cfg(feature = "cuda")]

@@ -100,7 +100,7 @@ fn errors_name_a_wrong_snapshot_or_model() {
     test("gone").failed_with(&["gone: No such file"]);
     test("garbage").failed_with(&["garbage: not a caffe.NetParameter"]);
     test("cut").failed_with(&["cut: not a caffe.NetParameter"]);
-    test(state).failed_with(&[state, "not a caffe.NetParameter"]);
+    test(state).failed_with(&[state, "found a solver state, expected trained weights"]);
     test(&format!("{model} --iterations 0")).refused_with(&["'0'", "--iterations"]);
     let resume =
         |state: &str| folder.run(&format!("train --solver solver.prototxt --snapshot {state}"));
@@ -210,7 +210,7 @@ fn errors_of_common_mistakes_name_the_remedy() {
             "\"ip\"",
             "\"fc\"",
             &weights,
-            &["other.caffemodel", "the file has `ip`; the net has `fc`"],
+            &["other.caffemodel", "the weights have `ip`; the net has `fc`"],
         ),
         ("", "", "time --model net.prototxt --device cuda:0", &["device `cuda", "cuda`"]),
         ("", "", "time --model net.prototxt --device cud", &["`cud`", "knows: cpu"]),

@@ -6,6 +6,7 @@
 //! `proto/caffe.proto` and do not depend on the Rust types.
 
 mod error;
+mod layer_lines;
 mod lexer;
 mod number;
 mod parser;
@@ -25,6 +26,7 @@ use crate::{
     limits,
 };
 use error::TextError;
+pub(crate) use layer_lines::layer_lines;
 use parser::UnknownFieldPolicy;
 
 /// Parses a message in protobuf's text format. Error messages use `file` as the name of the text.

@@ -14,7 +14,7 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     let definition = proto::read_net(format!("{folder}/deploy.prototxt"))?;
     let mut net = Net::<f32>::builder(&device).build(&definition)?;
     let weights = proto::read_trained_net(format!("{folder}/lenet_iter_1000.caffemodel"))?;
-    net.copy_some_from(&weights)?;
+    net.copy_trained_from(&weights)?;
     tensor_io::write_safetensors(
         format!("{}/lenet.safetensors", shared::DATA),
         &net.to_tensors()?,

@@ -1,0 +1,104 @@
+//! Checks of net definitions: likely mistakes, and the places of errors in the definition's file.
+
+use super::filter::filter_net;
+use crate::{
+    error::{Error, Result},
+    proto::{self, LayerParameter, NetParameter, NetState},
+};
+use std::{collections::HashMap, fs, path::Path};
+
+/// Adds the path of the definition's file to an error that arose while a net was built. If the
+/// error names a layer, and one layer of the definition in state `state` has this name, adds the
+/// line of that layer, too.
+pub(super) fn locate(
+    error: Error,
+    path: &Path,
+    definition: &NetParameter,
+    state: &NetState,
+) -> Error {
+    let file = path.display().to_string();
+    let line = failed_layer(&error).and_then(|name| layer_line(name, path, definition, state));
+    error.context(line.map_or(file.clone(), |line| format!("{file}:{line}")))
+}
+
+/// Returns the name of the layer in which an error arose.
+fn failed_layer(error: &Error) -> Option<&str> {
+    let Error::Context { context, source } = error else { return None };
+    let name = context.strip_prefix("layer `").and_then(|rest| rest.strip_suffix('`'));
+    name.or_else(|| failed_layer(source))
+}
+
+/// Returns the line of the layer `name` in the definition's file. Returns `None` if the name is not
+/// unique in state `state`, or if the upgrade of an old format has changed the number of layers.
+fn layer_line(
+    name: &str,
+    path: &Path,
+    definition: &NetParameter,
+    state: &NetState,
+) -> Option<usize> {
+    let lines = proto::layer_lines(&fs::read(path).ok()?);
+    let is_named = |layer: &LayerParameter| {
+        let single = NetParameter { layer: vec![layer.clone()], ..NetParameter::default() };
+        layer.name() == name && filter_net(&single, state).is_ok_and(|net| !net.layer.is_empty())
+    };
+    let mut matching = (0..definition.layer.len()).filter(|&i| is_named(&definition.layer[i]));
+    let (index, None) = (matching.next()?, matching.next()) else { return None };
+    lines.get(index).copied().filter(|_| lines.len() == definition.layer.len())
+}
+
+/// Returns the reason why a net has no layers.
+pub(super) fn describe_empty(definition: &NetParameter, state: &NetState) -> String {
+    match definition.layer.len() {
+        0 => "net has no layers".into(),
+        count => {
+            let (phase, level) = (state.phase().as_str_name(), state.level());
+            let stages = state.stage.join(", ");
+            format!(
+                "net has no layers: the rules of all {count} layers exclude phase {phase}, level \
+                 {level}, stages [{stages}]"
+            )
+        }
+    }
+}
+
+/// Logs a warning for each name that several layers of a net have, and for each field of a layer
+/// that is NaN. Caffe accepts both without a message.
+///
+/// # Errors
+/// Returns the errors of [`proto::to_text`].
+pub(super) fn warn_about_layers(net: &NetParameter) -> Result<()> {
+    let mut counts = HashMap::<&str, usize>::new();
+    for layer in &net.layer {
+        let count = counts.entry(layer.name()).or_default();
+        *count += 1;
+        if *count == 2 && !layer.name().is_empty() {
+            log::warn!(
+                "net `{}`: several layers are called `{}`; trained weights are copied to the first \
+                 of them only",
+                net.name(),
+                layer.name()
+            );
+        }
+        for field in nan_fields(layer)? {
+            log::warn!("layer `{}`: {field} is NaN", layer.name());
+        }
+    }
+    Ok(())
+}
+
+/// Returns the paths of the fields of a layer that are NaN, such as `transform_param.scale`. Does
+/// not check the layer's blobs.
+fn nan_fields(layer: &LayerParameter) -> Result<Vec<String>> {
+    let layer = LayerParameter { blobs: Vec::new(), ..layer.clone() };
+    let (mut path, mut fields) = (Vec::new(), Vec::new());
+    for line in proto::to_text(&layer)?.lines().map(str::trim_start) {
+        if let Some(name) = line.strip_suffix(" {") {
+            path.push(name.to_owned());
+        } else if line == "}" {
+            path.pop();
+        } else if let Some((name, "nan")) = line.split_once(": ") {
+            fields.push([&path[..], &[name.to_owned()]].concat().join("."));
+        }
+    }
+    Ok(fields)
+}
