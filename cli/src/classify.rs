@@ -1,8 +1,8 @@
 //! The command `cortado classify`, which prints the most likely classes of images.
 
 use super::{
-    copy_args::CopyArgs, device_args::DeviceArgs, net_state_args::NetStateArgs, output::print,
-    table::escape_control,
+    copy_args::CopyArgs, device_args::DeviceArgs, escape::escape_control,
+    net_state_args::NetStateArgs, output::print,
 };
 use clap::Args;
 use cortado::{

@@ -1,8 +1,10 @@
 //! Database writer with a progress line, shared by the commands that convert data.
 
 use super::{
+    logger,
     output::print,
     progress::{REDRAW_INTERVAL, redraw_line},
+    signals::{SecondSignal, stop_flag},
 };
 use clap::{Args, ValueEnum};
 use cortado::{
@@ -10,12 +12,7 @@ use cortado::{
     error::{Error, Result},
     proto::{Datum, Message},
 };
-use signal_hook::{
-    consts::{SIGINT, SIGTERM},
-    flag,
-};
 use std::{
-    io::{self, IsTerminal},
     path::{Path, PathBuf},
     sync::{
         Arc,
@@ -47,10 +44,34 @@ pub(super) struct DatabaseWriter {
     path: PathBuf,
     done: u64,
     total: Option<u64>,
-    /// Time at which the progress line was last drawn; `None` if no progress line is shown.
-    drawn: Option<Instant>,
+    progress: ProgressLine,
     /// Flag that the handlers of SIGINT and SIGTERM set to stop the conversion.
     stop: Arc<AtomicBool>,
+}
+
+/// Progress line of a conversion. Dropping a `ProgressLine` clears it, so that later output starts
+/// on an empty line.
+struct ProgressLine {
+    /// Time at which the progress line was last drawn; `None` if no progress line is shown.
+    drawn: Option<Instant>,
+}
+
+impl ProgressLine {
+    fn show(&mut self, done: u64, total: Option<u64>) {
+        if self.drawn.is_some_and(|drawn| drawn.elapsed() >= REDRAW_INTERVAL) {
+            self.drawn = Some(Instant::now());
+            let total = total.map(|total| format!("/{total}")).unwrap_or_default();
+            redraw_line(&format!("{done}{total} records"));
+        }
+    }
+}
+
+impl Drop for ProgressLine {
+    fn drop(&mut self) {
+        if self.drawn.is_some() {
+            redraw_line("");
+        }
+    }
 }
 
 impl DatabaseWriter {
@@ -60,15 +81,9 @@ impl DatabaseWriter {
     pub(super) fn new(path: &Path, args: DatabaseArgs, total: Option<u64>) -> Result<Self> {
         let DatabaseArgs { backend: Backend::Lmdb, force } = args;
         let writer = LmdbWriter::create(path, force)?;
-        let stop = Arc::new(AtomicBool::new(false));
-        for signal in [SIGINT, SIGTERM] {
-            flag::register(signal, Arc::clone(&stop)).map_err(|error| {
-                Error::InvalidData(format!("cannot install a signal handler: {error}"))
-            })?;
-        }
-        let shows_progress = io::stderr().is_terminal() && log::log_enabled!(log::Level::Info);
-        let drawn = shows_progress.then(Instant::now);
-        Ok(Self { writer, path: path.to_owned(), done: 0, total, drawn, stop })
+        let stop = stop_flag(SecondSignal::Ignore)?;
+        let progress = ProgressLine { drawn: logger::shows_progress_line().then(Instant::now) };
+        Ok(Self { writer, path: path.to_owned(), done: 0, total, progress, stop })
     }
 
     /// Appends a record.
@@ -79,18 +94,17 @@ impl DatabaseWriter {
         }
         self.writer.put(key.as_bytes(), &datum.encode_to_vec())?;
         self.done += 1;
-        if self.drawn.is_some_and(|drawn| drawn.elapsed() >= REDRAW_INTERVAL) {
-            self.drawn = Some(Instant::now());
-            let total = self.total.map(|total| format!("/{total}")).unwrap_or_default();
-            redraw_line(&format!("{}{total} records", self.done));
-        }
+        self.progress.show(self.done, self.total);
         Ok(())
     }
 
-    /// Completes the database and prints its number of records.
+    /// Completes the database and prints its number of records. Fails, and removes the database, if
+    /// it has no records.
     pub(super) fn finish(self) -> Result<()> {
-        if self.drawn.is_some() {
-            redraw_line("");
+        drop(self.progress);
+        if self.done == 0 {
+            let reason = "no records to write; no database was written";
+            return Err(Error::InvalidData(format!("{}: {reason}", self.path.display())));
         }
         self.writer.finish()?;
         print(&format!("{}: {} records\n", self.path.display(), self.done))

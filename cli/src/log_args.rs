@@ -1,13 +1,12 @@
 //! Command-line flags of the log, with the names of glog's flags.
 
-use super::{caffe_flags::parse_bool, log_files::LogFiles, log_prefix::Prefix, logger::LogOptions};
+use super::{
+    caffe_flags::parse_bool, log_files::LogFiles, log_prefix::Prefix, logger::LogOptions, terminal,
+};
 use clap::Args;
 use cortado::error::Result;
 use log::LevelFilter;
-use std::{
-    io::{self, IsTerminal},
-    path::PathBuf,
-};
+use std::path::PathBuf;
 
 /// Heading of the log flags in the help of a verb.
 const HEADING: &str = "Log options, as in glog";
@@ -85,7 +84,7 @@ impl LogArgs {
         Ok(LogOptions {
             level,
             stderr_level,
-            progress_line: io::stderr().is_terminal()
+            progress_line: terminal::can_redraw()
                 && level == LevelFilter::Info
                 && stderr_level == LevelFilter::Trace
                 && !asked_for_stderr,

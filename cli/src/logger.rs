@@ -1,10 +1,12 @@
 //! Logger that writes to standard error and to log files, in the format of Caffe's logs.
 
-use super::{caffe_log, log_files::LogFiles, log_prefix::Prefix, progress::CLEAR_LINE};
+use super::{
+    caffe_log, escape::escape_control, log_files::LogFiles, log_prefix::Prefix,
+    progress::CLEAR_LINE, terminal,
+};
 use log::{Level, LevelFilter, Log, Metadata, Record};
 use std::{
-    fmt::Arguments,
-    io::{self, IsTerminal, Write},
+    io::{self, Write},
     sync::OnceLock,
 };
 
@@ -37,7 +39,7 @@ pub(super) fn shows_progress_line() -> bool {
 
 /// Writes an error to the log files only, as for an error that standard error shows in another
 /// form.
-pub(super) fn log_to_files(message: Arguments<'_>) {
+pub(super) fn log_to_files(message: &str) {
     let Some(LogOptions { level, prefix, files: Some(files), .. }) = LOGGER.get() else { return };
     if *level >= Level::Error {
         let prefix = prefix.text(Level::Error, file!(), line!());
@@ -63,9 +65,9 @@ impl Log for LogOptions {
         }
         let (level, file) = (record.level(), record.file().unwrap_or("cortado"));
         let prefix = self.prefix.text(level, file, record.line().unwrap_or(0));
-        let line = format!("{prefix}{}", record.args());
+        let line = format!("{prefix}{}", escape_control(&record.args().to_string()));
         if self.writes_to_stderr(record.metadata()) {
-            let clear = if io::stderr().is_terminal() { CLEAR_LINE } else { "" };
+            let clear = if terminal::can_redraw() { CLEAR_LINE } else { "" };
             // Ignore the error of a failed write, because the log is the only place to report
             // errors.
             let _ = writeln!(io::stderr(), "{clear}{line}");

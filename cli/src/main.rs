@@ -17,6 +17,7 @@ mod copy_args;
 mod device_query;
 mod draw;
 mod extract_features;
+mod escape;
 mod inspect;
 mod caffe_log;
 mod log_args;
@@ -29,6 +30,7 @@ mod output;
 mod prefix_lock;
 mod device_args;
 mod progress;
+mod resume_command;
 mod run_log;
 mod signals;
 mod snapshot_keep;
@@ -36,6 +38,7 @@ mod caffe_flags;
 mod caffe_tools;
 mod svg;
 mod table;
+mod terminal;
 mod test;
 mod time;
 mod train;
@@ -44,6 +47,7 @@ mod upgrade_solver;
 
 use clap::{CommandFactory, Parser, Subcommand, error::ErrorKind};
 use cortado::error::Error;
+use escape::escape_control;
 use log_args::LogArgs;
 use std::{
     env,
@@ -144,7 +148,8 @@ fn program_name() -> String {
 
 /// Reports the error of a verb on standard error and in the log files.
 fn report_failure(error: &Error) -> ExitCode {
-    logger::log_to_files(format_args!("{error}"));
+    let error = escape_control(&error.to_string());
+    logger::log_to_files(&error);
     // If writing to standard error fails, the exit status still reports the error.
     let _ = writeln!(io::stderr(), "cortado: {error}");
     ExitCode::FAILURE

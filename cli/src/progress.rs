@@ -1,9 +1,10 @@
 //! Progress line of a training run at a terminal.
 
-use super::format_g::format_g;
+use super::{escape::escape_control, format_g::format_g, terminal};
 use cortado::solver::{Event, Score};
 use std::{
     io::Write,
+    ops::RangeInclusive,
     time::{Duration, Instant},
 };
 
@@ -13,8 +14,8 @@ pub(super) const CLEAR_LINE: &str = "\r\x1b[K";
 /// Minimum time between two redraws of the progress line.
 pub(super) const REDRAW_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Width of the progress bar in characters.
-const BAR_WIDTH: usize = 20;
+/// Largest and smallest width of the progress bar, in characters.
+const BAR_WIDTH: RangeInclusive<usize> = 6..=20;
 /// Minimum share of the time spent waiting for data that the progress line shows.
 const MIN_SHOWN_WAIT: f64 = 0.01;
 
@@ -69,36 +70,76 @@ impl Progress {
             }
             let share = waited.saturating_sub(last_waited).as_secs_f64() / elapsed.as_secs_f64();
             if share >= MIN_SHOWN_WAIT {
-                waiting = format!("  waiting for data {:.0}%", 100.0 * share);
+                waiting = format!("waiting for data {:.0}%", 100.0 * share);
             }
             let speed = (iteration - last_iteration) as f64 / elapsed.as_secs_f64();
             self.speed = Some(self.speed.map_or(speed, |old| 0.8 * old + 0.2 * speed));
         }
         self.last_draw = Some((now, iteration, waited));
-        let text = progress_text(iteration, self.max_iter, self.speed, loss, rate);
-        redraw_line(&format!("{text}{waiting}"));
+        let mut parts = progress_parts(iteration, self.max_iter, self.speed, loss, rate);
+        parts.push((Priority::Wait, waiting));
+        let done = iteration as f64 / self.max_iter.max(1) as f64;
+        redraw_line(&progress_line(done, parts, terminal::line_width()));
     }
 }
 
-/// Formats the text of the progress line: bar, iteration, loss, learning rate, speed and time left.
-fn progress_text(
+/// Importance of a part of the progress line, in ascending order. A narrow terminal shows only the
+/// more important parts.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Priority {
+    Rate,
+    Wait,
+    Speed,
+    TimeLeft,
+    Loss,
+    Iteration,
+}
+
+/// Part of the progress line, with its importance.
+type Part = (Priority, String);
+
+/// Returns the texts of the progress line: iteration, loss, learning rate, speed and time left.
+fn progress_parts(
     iteration: usize,
     max_iter: usize,
     speed: Option<f64>,
     loss: f64,
     rate: f64,
-) -> String {
-    let filled = (BAR_WIDTH * iteration / max_iter.max(1)).min(BAR_WIDTH);
-    let bar = ["█".repeat(filled), "░".repeat(BAR_WIDTH - filled)].concat();
-    let (loss, rate) = (format_g(loss), format_g(rate));
-    let speed = match speed {
-        Some(speed) if speed > 0.0 => {
-            let seconds_left = max_iter.saturating_sub(iteration) as f64 / speed;
-            format!("  {speed:.1} it/s  {} left", format_duration(seconds_left))
+) -> Vec<Part> {
+    let mut parts = vec![
+        (Priority::Iteration, format!("{iteration}/{max_iter}")),
+        (Priority::Loss, format!("loss {}", format_g(loss))),
+        (Priority::Rate, format!("rate {}", format_g(rate))),
+    ];
+    if let Some(speed) = speed.filter(|speed| *speed > 0.0) {
+        let seconds_left = max_iter.saturating_sub(iteration) as f64 / speed;
+        parts.push((Priority::Speed, format!("{speed:.1} it/s")));
+        parts.push((Priority::TimeLeft, format!("{} left", format_duration(seconds_left))));
+    }
+    parts
+}
+
+/// Joins a progress bar, of which the fraction `done` is filled, and the parts that are not empty.
+/// The line has at most `width` characters: the bar is shortened or omitted, then the least
+/// important parts are omitted, and the last part is truncated. The bar has precedence over the
+/// learning rate.
+fn progress_line(done: f64, mut parts: Vec<Part>, width: usize) -> String {
+    parts.retain(|(_, text)| !text.is_empty());
+    loop {
+        let texts: Vec<_> = parts.iter().map(|(_, text)| text.as_str()).collect();
+        let line = texts.join("  ");
+        let length = line.chars().count();
+        let bar = width.saturating_sub(length + 1).min(*BAR_WIDTH.end());
+        if bar >= *BAR_WIDTH.start() {
+            let filled = ((done * bar as f64) as usize).min(bar);
+            return format!("{}{} {line}", "█".repeat(filled), "░".repeat(bar - filled));
         }
-        _ => String::new(),
-    };
-    format!("{bar} {iteration}/{max_iter}  loss {loss}  rate {rate}{speed}")
+        let least = parts.iter().map(|(priority, _)| *priority).min();
+        if parts.len() <= 1 || (length <= width && least != Some(Priority::Rate)) {
+            return line.chars().take(width).collect();
+        }
+        parts.retain(|(priority, _)| Some(*priority) != least);
+    }
 }
 
 /// Clears the progress line when training ends, so that later output starts on an empty line.
@@ -108,17 +149,17 @@ impl Drop for Progress {
     }
 }
 
-/// Replaces the progress line by `text`. Line wrapping is disabled while `text` is printed, so a
-/// narrow terminal truncates the text.
+/// Replaces the progress line by `text`, truncated to the terminal's width.
 pub(super) fn redraw_line(text: &str) {
+    let text: String = text.chars().take(terminal::line_width()).collect();
     let mut err = std::io::stderr();
-    let _ = write!(err, "{CLEAR_LINE}\x1b[?7l{text}\x1b[?7h");
+    let _ = write!(err, "{CLEAR_LINE}{text}");
     let _ = err.flush();
 }
 
 /// Clears the progress line and prints `text` as a permanent line in its place.
-fn print_line(text: &str) {
-    let _ = writeln!(std::io::stderr(), "{CLEAR_LINE}{text}");
+pub(super) fn print_line(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{CLEAR_LINE}{}", escape_control(text));
 }
 
 fn format_score(score: &Score) -> String {
@@ -137,16 +178,36 @@ fn format_duration(seconds: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{format_duration, progress_text};
+    use super::{format_duration, progress_line, progress_parts};
 
     #[test]
-    fn progress_text_shows_bar_speed_and_time_left() {
-        let without_speed = progress_text(0, 8, None, 2.3, 0.01);
+    fn the_progress_line_shows_bar_speed_and_time_left() {
+        let without_speed = progress_line(0.0, progress_parts(0, 8, None, 2.3, 0.01), 79);
         assert_eq!(without_speed, "░░░░░░░░░░░░░░░░░░░░ 0/8  loss 2.3  rate 0.01");
-        let with_speed = progress_text(40, 100, Some(0.5), 0.25, 1e-5);
+        let with_speed = progress_parts(40, 100, Some(0.5), 0.25, 1e-5);
         let want = "████████░░░░░░░░░░░░ 40/100  loss 0.25  rate 1e-05  0.5 it/s  2:00 left";
-        assert_eq!(with_speed, want);
-        assert!(progress_text(9, 8, None, 0.0, 0.0).starts_with(&"█".repeat(20)));
+        assert_eq!(progress_line(0.4, with_speed, 79), want);
+        let end = progress_line(9.0 / 8.0, progress_parts(9, 8, None, 0.0, 0.0), 79);
+        assert!(end.starts_with(&"█".repeat(20)));
+    }
+
+    #[test]
+    fn a_narrow_terminal_shows_the_most_important_parts() {
+        let parts = progress_parts(40, 100, Some(0.5), 0.25, 1e-5);
+        let cases = [
+            (57, "██░░░░ 40/100  loss 0.25  rate 1e-05  0.5 it/s  2:00 left"),
+            (55, "██████░░░░░░░░░░ 40/100  loss 0.25  0.5 it/s  2:00 left"),
+            (44, "40/100  loss 0.25  0.5 it/s  2:00 left"),
+            (37, "███░░░░░ 40/100  loss 0.25  2:00 left"),
+            (30, "40/100  loss 0.25  2:00 left"),
+            (20, "40/100  loss 0.25"),
+            (8, "40/100"),
+            (4, "40/1"),
+            (0, ""),
+        ];
+        for (width, want) in cases {
+            assert_eq!(progress_line(0.4, parts.clone(), width), want, "{width}");
+        }
     }
 
     #[test]

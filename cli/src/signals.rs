@@ -65,14 +65,39 @@ impl Signals {
         ];
         let handled =
             signals.into_iter().map(|(signal, effect)| HandledSignal::new(signal, effect));
-        let handled: Vec<_> = handled.collect::<io::Result<_>>().map_err(|error| {
-            Error::InvalidData(format!("cannot install a signal handler: {error}"))
-        })?;
+        let handled: Vec<_> = handled.collect::<io::Result<_>>().map_err(install_error)?;
         Ok(move || {
             let mut actions = handled.iter().map(HandledSignal::action);
             actions.find(|action| *action != Action::Continue).unwrap_or(Action::Continue)
         })
     }
+}
+
+/// Effect of a second SIGINT or SIGTERM.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum SecondSignal {
+    /// End the process at once.
+    Exit,
+    /// Ignore the signal, because the process is about to remove incomplete files.
+    Ignore,
+}
+
+/// Installs handlers of SIGINT and SIGTERM, and returns the flag that the handlers set.
+pub(super) fn stop_flag(second: SecondSignal) -> Result<Arc<AtomicBool>> {
+    let received = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        if second == SecondSignal::Exit {
+            // The shutdown handler runs before the handler that sets the flag.
+            flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&received))
+                .map_err(install_error)?;
+        }
+        flag::register(signal, Arc::clone(&received)).map_err(install_error)?;
+    }
+    Ok(received)
+}
+
+fn install_error(error: io::Error) -> Error {
+    Error::InvalidData(format!("cannot install a signal handler: {error}"))
 }
 
 impl HandledSignal {

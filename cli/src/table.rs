@@ -6,13 +6,6 @@ use std::fmt::Write;
 /// as long as the file, and padding every row to such a name needs too much memory.
 const MAX_PADDED_WIDTH: usize = 80;
 
-/// Escapes control characters in text that comes from a file, because a terminal would interpret
-/// control characters.
-pub(super) fn escape_control(text: &str) -> String {
-    let escape = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.into() };
-    text.chars().map(escape).collect()
-}
-
 /// Formats the rows of a table, with two spaces between columns. The first `left_aligned` columns
 /// are left-aligned, and all other columns are right-aligned. A cell of more than 80 characters
 /// exceeds its column.

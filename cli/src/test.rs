@@ -1,19 +1,27 @@
 //! The command `cortado test`, which prints the mean of each output of a trained net.
 
 use super::{
-    caffe_log::score, copy_args::CopyArgs, device_args::DeviceArgs, format_g::format_g,
-    net_state_args::NetStateArgs, output::print,
+    caffe_log::score,
+    copy_args::CopyArgs,
+    device_args::DeviceArgs,
+    format_g::format_g,
+    net_state_args::NetStateArgs,
+    output::print,
+    signals::{SecondSignal, stop_flag},
 };
 use clap::Args;
 use cortado::{
-    error::Result,
+    error::{Error, Result},
     net::Net,
     proto::{Phase, read_net},
     solver::mean_scores,
 };
-use std::path::PathBuf;
+use std::{ops::ControlFlow, path::PathBuf, sync::atomic::Ordering::Relaxed};
 
 /// Test a trained net: print the mean of each output over all batches
+///
+/// Ctrl-C or SIGTERM ends the test after the current batch, and prints the means over the batches
+/// so far. A second Ctrl-C ends the process immediately.
 #[derive(Args)]
 #[command(after_help = "Example: cortado test --model examples/digits/lenet.prototxt \
     --weights examples/digits/lenet_iter_1000.caffemodel --iterations 100")]
@@ -44,12 +52,24 @@ impl Test {
         let mut net = builder.build_from(&definition, &self.model)?;
         self.copy.copy(&mut net, &self.weights)?;
         log::info!("Running for {} iterations.", self.iterations);
-        let (loss, scores) = mean_scores(&mut net, self.iterations as usize, |batch, scores| {
+        let stop = stop_flag(SecondSignal::Exit)?;
+        let (total, mut done) = (self.iterations as usize, 0);
+        let (loss, scores) = mean_scores(&mut net, total, |batch, scores| {
             for score in scores {
                 log::info!("Batch {batch}, {} = {}", score.name, format_g(score.value));
             }
+            done = batch + 1;
+            match stop.load(Relaxed) {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            }
         })?;
         let scores = scores.iter().map(|mean| format!("{}\n", score(mean)));
-        print(&format!("Loss: {}\n{}", format_g(loss), scores.collect::<String>()))
+        print(&format!("Loss: {}\n{}", format_g(loss), scores.collect::<String>()))?;
+        if done < total {
+            let reason = format!("interrupted; the means are those of {done} of {total} batches");
+            return Err(Error::InvalidData(reason));
+        }
+        Ok(())
     }
 }

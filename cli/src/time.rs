@@ -3,9 +3,10 @@
 use super::{
     copy_args::CopyArgs,
     device_args::DeviceArgs,
+    escape::escape_control,
     net_state_args::{NetStateArgs, PhaseArg},
     output::print,
-    table::{align_columns, escape_control},
+    table::align_columns,
 };
 use clap::Args;
 use cortado::device::AnyDevice;

@@ -9,6 +9,7 @@ use super::{
     output::print,
     prefix_lock::PrefixLock,
     progress::Progress,
+    resume_command::ResumeCommand,
     run_log::RunLogArgs,
     signals::Signals,
     snapshot_keep::SnapshotKeep,
@@ -133,6 +134,8 @@ impl Train {
             solver.add_observer(move |event| keep.observe(event));
         }
         show_progress(&mut solver);
+        let mut resume = ResumeCommand::new();
+        solver.add_observer(move |event| resume.observe(event));
         let failure = self.run_log.start(&mut solver, self.snapshot.is_some())?;
         solver.set_action_function(self.signals.install()?);
         let solved = solver.solve();

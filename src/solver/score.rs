@@ -5,16 +5,18 @@ use crate::{
     error::{Error, Result},
     net::Net,
 };
+use std::ops::ControlFlow;
 
 /// The value of one element of a net's output blob.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text, solver::{Score, mean_scores}};
+/// use std::ops::ControlFlow;
 ///
 /// let text = r#"layer { type: "DummyData" top: "y"
 ///     dummy_data_param { shape { dim: 1 } data_filler { value: 3 } } }"#;
 /// let mut net = Net::<f32>::builder(&CpuDevice::new()).build(&parse_text(text, "net")?)?;
-/// let (loss, scores) = mean_scores(&mut net, 10, |_, _| {})?;
+/// let (loss, scores) = mean_scores(&mut net, 10, |_, _| ControlFlow::Continue(()))?;
 /// assert_eq!(loss, 0.0); // `y` has no loss weight
 /// assert_eq!(scores, [Score { name: "y".into(), value: 3.0, loss_weight: 0.0 }]);
 /// # Ok::<(), cortado::Error>(())
@@ -67,14 +69,16 @@ impl ScoreSums {
 }
 
 /// Runs the forward pass of a net for `batches` batches, and calls `observe` with the index and the
-/// outputs of each batch. Returns the means of the objective and of every element of every output.
+/// outputs of each batch. If `observe` returns [`ControlFlow::Break`], `mean_scores` runs no further
+/// batches. Returns the means of the objective and of every element of every output, over the
+/// batches that ran.
 ///
 /// # Errors
 /// Returns [`Error::InvalidData`] for 0 batches, and the errors of the net.
 pub fn mean_scores<T: Element>(
     net: &mut Net<T>,
     batches: usize,
-    mut observe: impl FnMut(usize, &[Score]),
+    mut observe: impl FnMut(usize, &[Score]) -> ControlFlow<()>,
 ) -> Result<(f64, Vec<Score>)> {
     if batches == 0 {
         return Err(Error::InvalidData("expected at least one batch, found 0".into()));
@@ -83,8 +87,10 @@ pub fn mean_scores<T: Element>(
     for index in 0..batches {
         let loss = net.forward()?;
         let batch = scores(net)?;
-        observe(index, &batch);
         sums.add(loss, &batch);
+        if observe(index, &batch).is_break() {
+            break;
+        }
     }
     Ok(sums.means())
 }

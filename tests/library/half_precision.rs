@@ -6,13 +6,14 @@ use cortado::{
     proto::{self, NetParameter, Phase},
     solver::mean_scores,
 };
+use std::ops::ControlFlow;
 
 /// Returns the accuracy of Caffe's trained LeNet on 300 MNIST digits.
 fn accuracy<T: Element>(definition: &NetParameter, trained_net: &NetParameter) -> f64 {
     let builder = Net::<T>::builder(&CpuDevice::new()).phase(Phase::Test);
     let mut net = builder.build(definition).unwrap();
     assert!(!net.copy_trained_from(trained_net).unwrap().is_empty());
-    let (_, scores) = mean_scores(&mut net, 3, |_, _| {}).unwrap();
+    let (_, scores) = mean_scores(&mut net, 3, |_, _| ControlFlow::Continue(())).unwrap();
     scores.iter().find(|score| score.name == "accuracy").unwrap().value
 }
 

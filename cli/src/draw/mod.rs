@@ -6,8 +6,10 @@ mod svg;
 
 use super::{
     device_args::main_memory,
+    escape::escape_control,
     net_state_args::{NetStateArgs, PhaseArg},
-    table::escape_control,
+    output::print_unescaped,
+    svg::check_suffix,
 };
 use clap::Args;
 use cortado::{
@@ -32,7 +34,7 @@ pub(super) struct Draw {
     /// Net definition in text format
     #[arg(value_name = "FILE")]
     model: PathBuf,
-    /// SVG file to write
+    /// SVG file to write, or - for standard output
     #[arg(short, long, value_name = "FILE.svg")]
     output: PathBuf,
     /// Phase of the net; default: the phase in the definition's `state`, or TEST if the definition
@@ -45,6 +47,7 @@ pub(super) struct Draw {
 
 impl Draw {
     pub(super) fn run(self) -> Result<()> {
+        check_suffix(&self.output)?;
         let mut definition = read_net(&self.model)?;
         let state = definition.state.get_or_insert_default();
         if let Some(phase) = self.phase {
@@ -67,7 +70,11 @@ impl Draw {
         };
         let rows: Vec<Row> =
             filtered.layer.iter().map(|layer| Row::new(layer, net.as_ref())).collect();
-        atomic_fs::write_atomically(&self.output, svg::draw(&title(&filtered), &rows).as_bytes())
+        let drawing = svg::draw(&title(&filtered), &rows);
+        match self.output.to_str() {
+            Some("-") => print_unescaped(&drawing),
+            _ => atomic_fs::write_atomically(&self.output, drawing.as_bytes()),
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Rows of a net drawing, one per layer.
 
-use crate::table::escape_control;
+use crate::escape::escape_control;
 use cortado::{net::Net, proto::LayerParameter};
 
 /// Row of a layer in a net drawing, with the row's texts and the names of the layer's blobs.

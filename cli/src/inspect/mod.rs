@@ -5,7 +5,10 @@ mod file_kind;
 mod read;
 mod report;
 
-use super::output::print;
+use super::{
+    escape::escape_json,
+    output::{print, print_unescaped},
+};
 use clap::Args;
 use cortado::error::Result;
 use std::path::PathBuf;
@@ -28,6 +31,9 @@ pub(super) struct Inspect {
 impl Inspect {
     pub(super) fn run(self) -> Result<()> {
         let report = read::report(&self.file)?;
-        print(&if self.json { report.json() } else { report.table() })
+        match self.json {
+            true => print_unescaped(&escape_json(&report.json())),
+            false => print(&report.table()),
+        }
     }
 }

@@ -1,10 +1,7 @@
 //! Report on a file's contents, as a table or as JSON.
 
 use super::{
-    super::{
-        format_g::format_g,
-        table::{align_columns, escape_control},
-    },
+    super::{escape::escape_control, format_g::format_g, table::align_columns},
     array::Array,
     file_kind::FileKind,
 };

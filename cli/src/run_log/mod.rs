@@ -6,6 +6,7 @@ mod json_lines;
 mod outputs;
 mod plot;
 
+use super::svg::check_suffix;
 use clap::Args;
 use cortado::{
     error::{Error, Result},
@@ -55,6 +56,7 @@ impl RunLogArgs {
             failure.observe(solver, move |event| json_lines.record(event));
         }
         if let Some(path) = &self.plot {
+            check_suffix(path)?;
             let mut plot = Plot::open(path, resume, solver.param().display() > 0)?;
             failure.observe(solver, move |event| plot.record(event));
         }

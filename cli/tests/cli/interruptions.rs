@@ -1,7 +1,7 @@
 //! Tests of the signals SIGINT, SIGTERM, SIGHUP and SIGKILL during training.
 
 use crate::{
-    command::{Folder, SOLVER, message},
+    command::{Folder, Ran, SOLVER, message},
     data_sets::write_data_sets,
 };
 use cortado::{
@@ -27,7 +27,10 @@ struct Running {
 
 impl Running {
     fn start(folder: &Folder, flags: &str) -> Self {
-        let mut command = folder.command(&format!("train --solver solver.prototxt {flags}"));
+        Self::start_command(folder.command(&format!("train --solver solver.prototxt {flags}")))
+    }
+
+    fn start_command(mut command: Command) -> Self {
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(child.stderr.take().unwrap()).lines();
         Self { child, lines }
@@ -73,12 +76,62 @@ fn sigint_stops_training_with_a_snapshot() {
     let folder = Folder::new("interrupt");
     folder.write("solver.prototxt", endless());
     let rest = interrupted_at(&folder, "Iteration 2, lr = ");
-    assert_eq!(rest.last().unwrap(), "Optimization stopped early.");
+    assert_eq!(rest[rest.len() - 2], "Optimization stopped early.");
     let [model] = &folder.files(".caffemodel")[..] else { panic!("{rest:#?}") };
     let weights: NetParameter = proto::read_binary(folder.path(model)).unwrap();
     assert_eq!(weights.layer.iter().map(|layer| layer.blobs.len()).sum::<usize>(), 2);
     let state = model.replace(".caffemodel", ".solverstate");
-    assert_eq!(folder.files(".solverstate"), [state]);
+    assert_eq!(folder.files(".solverstate"), [&*state]);
+
+    // The last line is the command that resumes the run. Here, the resumed run makes no updates.
+    let (iteration, command) = rest.last().unwrap().split_once(" with: ").unwrap();
+    let iteration = iteration.strip_prefix("Resume from iteration ").unwrap();
+    assert_eq!(state, format!("lenet_iter_{iteration}.solverstate"));
+    let program = env!("CARGO_BIN_EXE_cortado");
+    assert_eq!(command, format!("{program} train --solver solver.prototxt --snapshot {state}"));
+    let end = format!("max_iter: {iteration}");
+    folder.write("solver.prototxt", endless().replace("max_iter: 100000000", &end));
+    let mut shell = Command::new("sh");
+    let output = shell.args(["-c", command]).current_dir(folder.path("")).output().unwrap();
+    let ran = Ran::new(command, output).succeeded();
+    assert!(ran.log.contains(&format!("Resuming from {state}")), "{ran:#?}");
+    assert_eq!(ran.log.last().unwrap(), "Optimization Done.");
+}
+
+/// Without SIGINT, the test would run for hours.
+#[test]
+fn sigint_during_cortado_test_prints_the_means_so_far() {
+    let folder = Folder::new("interrupt-means");
+    folder.run("train --solver solver.prototxt").succeeded();
+    let test = "test --model net.prototxt --weights lenet_iter_8.caffemodel --iterations 100000000";
+    let mut command = folder.command(test);
+    command.stdout(Stdio::piped());
+    let mut running = Running::start_command(command);
+    let mut log = Vec::new();
+    for line in running.lines.by_ref() {
+        log.push(line.unwrap());
+        if log.last().unwrap().contains("Batch 2, loss") {
+            break;
+        }
+    }
+    running.signal("-INT");
+    log.extend(running.lines.by_ref().map(Result::unwrap));
+    let output = running.child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{log:#?}");
+    let losses: Vec<f64> = log
+        .iter()
+        .filter(|line| line.contains("Batch ") && line.contains(", loss = "))
+        .map(|line| line.rsplit(' ').next().unwrap().parse().unwrap())
+        .collect();
+    let batches = losses.len();
+    let want =
+        format!("cortado: interrupted; the means are those of {batches} of 100000000 batches");
+    assert_eq!(log.last(), Some(&want));
+    let out = String::from_utf8(output.stdout).unwrap();
+    let printed = out.lines().find_map(|line| line.strip_prefix("loss = ")).unwrap();
+    let printed: f64 = printed.split(' ').next().unwrap().parse().unwrap();
+    let mean = losses.iter().sum::<f64>() / batches as f64;
+    assert!((printed - mean).abs() < 1e-4, "{printed} {mean}");
 }
 
 /// Without SIGINT, the solver's test pass would run for hours.
@@ -112,7 +165,8 @@ fn signal_effects_follow_the_flags() {
         running.signal("-TERM");
         let (status, rest) = running.finish();
         assert!(status.success(), "{signal} {flags}: {status}: {rest:#?}");
-        assert_eq!(rest.last().unwrap(), "Optimization stopped early.");
+        assert_eq!(rest[rest.len() - 2], "Optimization stopped early.");
+        assert!(rest.last().unwrap().starts_with("Resume from iteration "), "{rest:#?}");
         let written = folder.files(".solverstate");
         // When SIGTERM stops training, the process writes one more snapshot.
         assert_eq!(written.len(), 1 + usize::from(writes), "{signal} {flags}: {written:?}");

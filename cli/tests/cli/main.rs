@@ -28,6 +28,7 @@ mod other_verbs;
 mod records;
 #[path = "../../../tests/support/mod.rs"]
 mod support;
+mod terminal;
 mod upgrades;
 
 use command::{Folder, NET, Ran, SOLVER, message, shape};

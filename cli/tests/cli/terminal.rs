@@ -1,0 +1,203 @@
+//! Tests of the command in a terminal: progress line, escape sequences, and output to a pipe.
+
+use crate::command::{Folder, NET, SOLVER};
+use cortado::proto::{self, LayerParameter, NetParameter};
+
+/// Names with characters that a terminal would interpret, as text format and as they are printed.
+const LOUD: [&str; 2] = [r"a\033[31m\007\nb", r"a\u{1b}[31m\u{7}\nb"];
+
+#[test]
+fn names_from_files_are_escaped_in_all_output() {
+    let folder = Folder::new("escapes");
+    let [written, printed] = LOUD;
+    let quoted = format!("\"{written}\"");
+    let loud = NET.replace("\"LeNet\"", &quoted).replace("\"ip\"", &quoted);
+    folder.write("net.prototxt", loud.replace("\"accuracy\"", "\"\\033]0;title\\007\""));
+    let is_safe = |text: &str| !text.chars().any(|c| c.is_control() && c != '\n');
+    let run = |args: &str| {
+        let ran = folder.run(args);
+        let all = [&ran.log[..], &ran.err[..], std::slice::from_ref(&ran.out)].concat();
+        assert!(all.iter().all(|text| is_safe(text)), "{ran:#?}");
+        (all.concat(), ran)
+    };
+    for args in [
+        "-v train --solver solver.prototxt",
+        "test --model net.prototxt --weights lenet_iter_8.caffemodel --iterations 1",
+        "time --model net.prototxt --iterations 1",
+        "inspect net.prototxt",
+        "inspect lenet_iter_8.caffemodel",
+    ] {
+        let (all, ran) = run(args);
+        assert_eq!(ran.code, Some(0), "{ran:#?}");
+        assert!(all.contains(printed) || args.starts_with("test"), "{ran:#?}");
+    }
+    run("draw net.prototxt -o -");
+    run("train --solver solver.prototxt --plot run.svg");
+    let plot = String::from_utf8(folder.read("run.svg")).unwrap();
+    assert!(is_safe(&plot) && plot.contains(printed), "{plot}");
+    let (_, json) = run("inspect lenet_iter_8.caffemodel --json");
+    let report: serde_json::Value = serde_json::from_str(&json.out).unwrap();
+    assert_eq!(report["fields"]["name"], "a\u{1b}[31m\u{7}\nb");
+
+    // Errors have one line, also if a name has line breaks.
+    folder.write("net.prototxt", loud.replace("num_output: 10", "num_output: 0"));
+    let (all, _) = run("time --model net.prototxt");
+    assert!(all.contains(&format!("layer `{printed}`")), "{all}");
+    folder.write(
+        "net.prototxt",
+        [b"layer { type: \"".as_slice(), &[0x9b, 0x1b, 0xff], b"\" }"].concat(),
+    );
+    run("time --model net.prototxt");
+    folder.write("\u{1b}[2J", "");
+    run("inspect \u{1b}[2J");
+
+    // Characters between U+0080 and U+009F control terminals, too.
+    let layer = LayerParameter { name: Some("\u{9b}2J".into()), ..Default::default() };
+    let net = NetParameter { layer: vec![layer], ..Default::default() };
+    proto::write_binary(folder.path("c1.caffemodel"), &net).unwrap();
+    assert!(run("inspect c1.caffemodel").0.contains(r"\u{9b}2J"));
+    let (_, json) = run("inspect c1.caffemodel --json");
+    let report: serde_json::Value = serde_json::from_str(&json.out).unwrap();
+    assert_eq!(report["layers"][0]["name"], "\u{9b}2J");
+}
+
+#[test]
+fn draw_writes_to_standard_output_and_refuses_other_formats() {
+    let folder = Folder::new("draw-output");
+    folder.run("draw net.prototxt -o net.SVG").succeeded();
+    let out = folder.run("draw net.prototxt -o -").succeeded().out;
+    assert_eq!(out.as_bytes(), folder.read("net.SVG"));
+    assert!(!folder.path("-").exists());
+    for (args, suffix) in [
+        ("draw net.prototxt -o net.png", ".png"),
+        ("draw net.prototxt -o net.dot", ".dot"),
+        ("train --solver solver.prototxt --plot net.pdf", ".pdf"),
+    ] {
+        let reason = format!("net{suffix}: cannot write `{suffix}`, only SVG; use the suffix .svg");
+        folder.run(args).failed_with(&[&reason]);
+        assert!(!folder.path(&format!("net{suffix}")).exists());
+    }
+    folder.run("draw net.prototxt -o drawing").succeeded();
+}
+
+#[cfg(unix)]
+mod in_a_terminal {
+    use super::*;
+    use rustix::{
+        pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt},
+        termios::{Winsize, tcsetwinsize},
+    };
+    use std::{
+        fs::{File, OpenOptions},
+        io::Read,
+        os::unix::ffi::OsStrExt,
+        process::{Command, Stdio},
+    };
+
+    /// Runs `command` with a terminal of `columns` columns as standard error. Returns the text that
+    /// the terminal receives.
+    fn shown(mut command: Command, columns: u16) -> String {
+        let main = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        grantpt(&main).unwrap();
+        unlockpt(&main).unwrap();
+        let size = Winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+        tcsetwinsize(&main, size).unwrap();
+        let name = ptsname(&main, Vec::new()).unwrap();
+        let path = std::ffi::OsStr::from_bytes(name.as_bytes());
+        let terminal = OpenOptions::new().read(true).write(true).open(path).unwrap();
+        let mut child = command.stdout(Stdio::null()).stderr(terminal).spawn().unwrap();
+        drop(command); // closes this process's end of the terminal
+        let (mut main, mut text) = (File::from(main), Vec::new());
+        // On Linux, the read that follows the exit of the process fails.
+        let _ = main.read_to_end(&mut text);
+        child.wait().unwrap();
+        String::from_utf8(text).unwrap()
+    }
+
+    fn training(folder: &Folder, kind: &str) -> Command {
+        let mut command = folder.command("train --solver solver.prototxt");
+        command.env("TERM", kind).env_remove("NO_COLOR");
+        command
+    }
+
+    /// Returns the texts that the terminal shows as its progress line.
+    fn progress_lines(shown: &str) -> Vec<&str> {
+        let redrawn = shown.split("\r\u{1b}[K");
+        redrawn.filter(|text| !text.contains('\n') && !text.is_empty()).collect()
+    }
+
+    #[test]
+    fn the_progress_line_fits_the_width_of_the_terminal() {
+        let folder = Folder::new("terminal-width");
+        for (columns, has_bar) in [(100, true), (40, true), (24, false), (10, false), (3, false)] {
+            let text = shown(training(&folder, "xterm"), columns);
+            let lines = progress_lines(&text);
+            assert!(lines.iter().any(|line| line.contains("0/")), "{columns}: {text:?}");
+            for line in lines {
+                assert!(line.chars().count() < usize::from(columns), "{columns}: {line:?}");
+                assert_eq!(line.contains('░'), has_bar && line.contains("loss"), "{line:?}");
+            }
+            assert!(text.contains("wrote lenet_iter_8.caffemodel"), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_dumb_terminal_gets_log_lines_without_escape_sequences() {
+        let folder = Folder::new("terminal-dumb");
+        let text = shown(training(&folder, "dumb"), 80);
+        assert!(text.contains("] Iteration 2, lr = ") && !text.contains('\u{1b}'), "{text:?}");
+        let usual = shown(training(&folder, "xterm"), 80);
+        assert!(!usual.contains("] Iteration 2, lr = ") && usual.contains('\u{1b}'), "{usual:?}");
+        let usage = |kind: &str| {
+            let mut command = folder.command("train");
+            command.env("TERM", kind).env_remove("NO_COLOR");
+            shown(command, 80)
+        };
+        assert!(usage("xterm").contains('\u{1b}') && !usage("dumb").contains('\u{1b}'));
+    }
+
+    #[test]
+    fn no_color_removes_all_colours() {
+        let folder = Folder::new("terminal-colour");
+        let with_colours = |text: &str| {
+            text.split("\u{1b}[").skip(1).any(|rest| {
+                rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == ';').starts_with('m')
+            })
+        };
+        let mut usage = folder.command("train");
+        usage.env("TERM", "xterm").env_remove("NO_COLOR");
+        assert!(with_colours(&shown(usage, 80)));
+        for args in ["train", "--halp", "train --solver solver.prototxt", "time --model gone"] {
+            let mut command = folder.command(args);
+            command.env("TERM", "xterm").env("NO_COLOR", "1");
+            let text = shown(command, 80);
+            assert!(!text.is_empty() && !with_colours(&text), "{args}: {text:?}");
+        }
+    }
+
+    #[test]
+    fn an_error_replaces_the_progress_line_of_a_conversion() {
+        let folder = Folder::new("terminal-error");
+        folder.write("list", "color.png 1\npalette.png 1\n");
+        let images = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/images/");
+        let mut command =
+            folder.command(&format!("convert-imageset --encode_type jpg {images} list db"));
+        command.env("TERM", "xterm");
+        let text = shown(command, 80);
+        assert!(text.contains("\u{1b}[Kcortado: ") && text.contains("cannot encode"), "{text:?}");
+    }
+
+    #[test]
+    fn names_in_the_progress_display_are_escaped() {
+        let folder = Folder::new("terminal-escapes");
+        let [written, printed] = LOUD;
+        let name = format!("\"{written}\"");
+        folder
+            .write("net.prototxt", NET.replace("\"LeNet\"", &name).replace("\"accuracy\"", &name));
+        folder.write_replaced("solver.prototxt", SOLVER, "test_iter: 2", "test_iter: 1");
+        let text = shown(training(&folder, "xterm"), 80);
+        assert!(text.contains(&format!("training {printed}")), "{text:?}");
+        assert!(text.contains(&format!("test net #0: {printed} ")), "{text:?}");
+        assert!(!text.contains("\u{1b}[31m") && !text.contains('\u{7}'), "{text:?}");
+    }
+}
