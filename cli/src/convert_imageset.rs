@@ -8,7 +8,10 @@ use cortado::{
     op::RngKey,
     proto::Datum,
 };
-use std::{fs, path::PathBuf};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 /// Convert images to a database, as Caffe's convert_imageset does
 ///
@@ -18,7 +21,7 @@ use std::{fs, path::PathBuf};
 #[command(after_help = "Example: cortado convert-imageset --resize_height 256 --resize_width 256 \
     --shuffle data/train/ data/train.txt examples/imagenet/ilsvrc12_train_lmdb")]
 pub(super) struct ConvertImageset {
-    /// Prefix of the image paths in the list; if the prefix is a folder, end it with a slash
+    /// Folder of the images, or prefix of the image paths in the list
     root: String,
     /// Text file with one image per line: its path, a space, and its label
     list: PathBuf,
@@ -62,6 +65,7 @@ impl ConvertImageset {
             return Err(Error::InvalidData(reason.into()));
         }
         let mut images = ImageList::open(&self.list, &*self.root)?;
+        let root = self.prefix(images.files());
         if self.shuffle {
             images = images.shuffled(RngKey::new(self.seed));
         }
@@ -70,7 +74,7 @@ impl ConvertImageset {
         let mut writer = DatabaseWriter::new(&self.database, self.database_args, total)?;
         let mut first = None;
         for (index, (file, label)) in files.iter().enumerate() {
-            let path = format!("{}{file}", self.root);
+            let path = format!("{root}{file}");
             let image = match self.read(&path) {
                 Ok(image) => image,
                 Err(error) => {
@@ -88,6 +92,19 @@ impl ConvertImageset {
             writer.put(&format!("{index:08}_{file}"), &datum)?;
         }
         writer.finish()
+    }
+
+    /// Returns the prefix of the image paths. As in Caffe, the prefix is `root`. If `root` is a
+    /// folder without a slash at the end, and the first image does not exist with this prefix, the
+    /// prefix is `root` and a slash.
+    fn prefix(&self, files: &[(String, i32)]) -> String {
+        let root = &self.root;
+        let exists = |(file, _): &(String, i32)| Path::new(&format!("{root}{file}")).exists();
+        match root.ends_with('/') || !Path::new(root).is_dir() || files.first().is_some_and(exists)
+        {
+            true => root.clone(),
+            false => format!("{root}/"),
+        }
     }
 
     fn read(&self, path: &str) -> Result<Image> {

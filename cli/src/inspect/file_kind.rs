@@ -22,6 +22,8 @@ pub(super) enum FileKind {
     Npy,
     Npz,
     Safetensors,
+    /// LMDB database of Caffe's `Datum` messages.
+    Lmdb,
 }
 
 /// Number of bytes at the start of a file by which the format is detected.
@@ -38,11 +40,15 @@ impl FileKind {
             Self::Npy => "npy",
             Self::Npz => "npz",
             Self::Safetensors => "safetensors",
+            Self::Lmdb => "LMDB database",
         }
     }
 
     /// Detects the kind of a file by its extension, or by its content if the extension is unknown.
     pub(super) fn of(path: &Path) -> Result<Self> {
+        if path.is_dir() || is_lmdb_file(path) {
+            return detect_database(path);
+        }
         let extension = path.extension().and_then(OsStr::to_str);
         let by_name = match extension {
             Some("npy") => Some(Self::Npy),
@@ -62,6 +68,25 @@ impl FileKind {
             _ => detect_content(path),
         }
     }
+}
+
+/// Detects whether a folder or a file is an LMDB database.
+fn detect_database(path: &Path) -> Result<FileKind> {
+    let reason = if path.is_file() || path.join("data.mdb").is_file() {
+        return Ok(FileKind::Lmdb);
+    } else if path.join("CURRENT").is_file() {
+        "LevelDB databases are not supported, only LMDB"
+    } else {
+        "this folder is not an LMDB database: it has no file `data.mdb`"
+    };
+    Err(Error::InvalidData(reason.into()).context(path.display().to_string()))
+}
+
+/// Returns whether a file has LMDB's magic number after a page header of 16 bytes.
+fn is_lmdb_file(path: &Path) -> bool {
+    let mut start = [0; 20];
+    let read = File::open(path).and_then(|mut file| file.read_exact(&mut start));
+    read.is_ok() && start[16..] == [0xDE, 0xC0, 0xEF, 0xBE]
 }
 
 /// Detects the kind of an HDF5 file by the extension before `.h5`, or else by trying to read a

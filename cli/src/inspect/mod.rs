@@ -1,6 +1,7 @@
 //! The command `cortado inspect`, which prints the contents of a file.
 
 mod array;
+mod database;
 mod file_kind;
 mod read;
 mod report;
@@ -16,12 +17,12 @@ use std::path::PathBuf;
 /// Print the contents of a file: layers, fields, and arrays with statistics
 ///
 /// Reads definitions of nets and solvers; trained nets and solver states, also as HDF5; Caffe's
-/// blobs; NumPy's .npy and .npz files; and safetensors files. The command detects a file's format
-/// by its extension, or else by its content. Statistics include finite values only.
+/// blobs; NumPy's .npy and .npz files; safetensors files; and LMDB databases. The command detects a
+/// file's format by its extension, or else by its content. Statistics include finite values only.
 #[derive(Args)]
 #[command(after_help = "Example: cortado inspect examples/digits/lenet_iter_1000.caffemodel")]
 pub(super) struct Inspect {
-    /// File to read
+    /// File to read, or folder of an LMDB database
     file: PathBuf,
     /// Print JSON instead of tables
     #[arg(long)]

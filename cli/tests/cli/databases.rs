@@ -65,6 +65,9 @@ fn an_existing_database_is_replaced_only_with_force() {
     // A failed conversion leaves no part of a database behind.
     folder.write("labels", idx(1, &[3], &[1, 1, 1]));
     folder.run("convert-mnist images labels f").failed_with(&["label count 3 ", "image count 2 "]);
+    folder.write("images", idx(3, &[0, 1, 2], &[]));
+    folder.write("labels", idx(1, &[0], &[]));
+    folder.run("convert-mnist images labels g").failed_with(&["images: the file has no pixels"]);
     let files = fs::read_dir(folder.path("")).unwrap();
     let names: BTreeSet<_> = files.map(|file| file.unwrap().file_name()).collect();
     let want = ["db", "images", "labels", "net.prototxt", "solver.prototxt"];
@@ -178,6 +181,21 @@ fn convert_imageset_writes_pixels_or_encoded_files() {
         assert_eq!((a.shape(), a.values(), a.label()), (b.shape(), b.values(), b.label()));
         assert_eq!(a.shape(), [3, 9, 11]);
     }
+
+    // A folder needs no slash at its end. A root that is no folder is a prefix, as in Caffe.
+    let without_slash = images();
+    let without_slash = without_slash.trim_end_matches('/');
+    run(&format!("{without_slash} list folder"));
+    assert_eq!(entries(&folder.path("folder")), entries(&folder.path("pixels")));
+    folder.write("suffixes", "or.png 1\n");
+    assert_eq!(run(&format!("{without_slash}/col suffixes prefix")).out, "prefix: 1 records\n");
+
+    // A database without records is an error.
+    folder.write("missing", "no.png 1\n");
+    let empty = folder.run(&format!("convert-imageset {} missing empty", images()));
+    empty.failed_with(&["empty: no records to write", "no database was written"]);
+    assert!(empty.log.iter().any(|line| line.starts_with("skipped: ")), "{empty:#?}");
+    assert!(!folder.path("empty").exists());
 
     let options = "--shuffle --gray -resize_height=6 -resize_width 5 --encode_type png";
     run(&format!("{options} {} list grey", images()));

@@ -1,9 +1,12 @@
 //! Tests of `cortado inspect` on every supported kind of file.
 
 use crate::command::{Folder, NET, SOLVER};
-use cortado::proto::{
-    self, BlobProto, BlobShape, LayerParameter, LayerState, NetParameter, NetRunState, RunState,
-    SolverState, V1LayerParameter,
+use cortado::{
+    data::LmdbWriter,
+    proto::{
+        self, BlobProto, BlobShape, Datum, LayerParameter, LayerState, Message, NetParameter,
+        NetRunState, RunState, SolverState, V1LayerParameter,
+    },
 };
 use serde_json::{Value, json};
 use std::{fs, path::Path};
@@ -230,4 +233,61 @@ fn cortado_test_reads_weights_in_all_formats() {
     tensor_io::write_npz(folder.path("other.npz"), &tensors[..1]).unwrap();
     let args = "test --model net.prototxt --weights other.npz --iterations 2";
     folder.run(args).failed_with(&["other.npz: layer `ip`", "missing tensor `ip.1`"]);
+}
+
+#[test]
+fn an_lmdb_database_shows_records_shape_and_labels() {
+    let folder = Folder::new("inspect-lmdb");
+    let bytes = |shape: [i32; 3], label| {
+        let [channels, height, width] = shape.map(Some);
+        let data = Some(vec![7; shape.iter().product::<i32>() as usize]);
+        Datum { channels, height, width, data, label: Some(label), ..Default::default() }
+    };
+    let write = |name: &str, records: &[Datum]| {
+        let mut writer = LmdbWriter::create(folder.path(name), false).unwrap();
+        for (index, record) in records.iter().enumerate() {
+            writer.put(format!("{index:08}").as_bytes(), &record.encode_to_vec()).unwrap();
+        }
+        writer.finish().unwrap();
+    };
+    write("digits", &[3, 9, 3].map(|label| bytes([1, 2, 4], label)));
+    let want = "\
+digits: LMDB database
+records: 3
+shape: 1×2×4
+values: bytes
+smallest label: 3
+greatest label: 9
+distinct labels: 2
+";
+    assert_eq!(folder.run("inspect digits").succeeded().out, want);
+    let report = inspect_json(&folder, "digits/data.mdb");
+    assert_eq!(
+        (&report["kind"], &report["fields"]["records"]),
+        (&json!("LMDB database"), &json!(3))
+    );
+
+    write("mixed", &[bytes([1, 2, 4], 0), bytes([3, 1, 1], 0), bytes([1, 2, 4], 0)]);
+    let mixed = folder.run("inspect mixed").succeeded().out;
+    for line in ["shape: 1×2×4 (2 records)", "shape: 3×1×1 (1 records)", "distinct labels: 1"] {
+        assert!(mixed.lines().any(|printed| printed == line), "{line}: {mixed}");
+    }
+    let image = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/images/color.png");
+    let (data, encoded, label) = (Some(fs::read(image).unwrap()), Some(true), Some(-1));
+    write("images", &[Datum { data, encoded, label, ..Default::default() }]);
+    let images = folder.run("inspect images").succeeded().out;
+    for line in ["shape of the first image: 3×9×11", "values: encoded images", "smallest label: -1"]
+    {
+        assert!(images.lines().any(|printed| printed == line), "{line}: {images}");
+    }
+
+    write("other", &[]);
+    assert_eq!(folder.run("inspect other").succeeded().out, "other: LMDB database\nrecords: 0\n");
+    let mut writer = LmdbWriter::create(folder.path("text"), false).unwrap();
+    writer.put(b"a", b"text").unwrap();
+    writer.finish().unwrap();
+    folder.run("inspect text").failed_with(&["text: key `a`: not a caffe.Datum"]);
+    folder.run("inspect .").failed_with(&[".: this folder is not an LMDB database", "data.mdb"]);
+    folder.write("CURRENT", "");
+    folder.run("inspect .").failed_with(&["LevelDB databases are not supported"]);
 }

@@ -1,0 +1,110 @@
+//! Report on an LMDB database: the number of records, their shape and their labels.
+
+use super::report::FileReport;
+use cortado::{
+    data::{Color, Image, LmdbReader},
+    error::{Error, Result},
+    proto::{Datum, Message},
+};
+use serde_json::{Value, json};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+};
+
+/// Number of bytes of records that the report reads. Reading a whole database of photographs would
+/// take hours.
+const MAX_BYTES: usize = 1 << 30;
+
+/// Adds the number of records of the database at `path` to `report`. Also adds the shapes and the
+/// labels of the records, or of the first records if the database is larger than [`MAX_BYTES`].
+pub(super) fn report_database(report: &mut FileReport, path: &Path) -> Result<()> {
+    let mut reader = LmdbReader::open(path)?;
+    let records = reader.entries();
+    let mut summary = Summary::default();
+    while summary.bytes < MAX_BYTES && reader.advance()? {
+        let (key, value) = reader.entry()?;
+        summary.add(value).map_err(|error| {
+            let key = String::from_utf8_lossy(key);
+            error.context(format!("{}: key `{key}`", report.file))
+        })?;
+    }
+    report.fields.push(("records".into(), records.into()));
+    if summary.records < records {
+        report.fields.push(("records read".into(), summary.records.into()));
+    }
+    if summary.records > 0 {
+        report.fields.extend(summary.fields());
+    }
+    Ok(())
+}
+
+/// Summary of the records that the report has read.
+#[derive(Default)]
+struct Summary {
+    records: u64,
+    bytes: usize,
+    /// Number of records of each shape. The report decodes only the first encoded image.
+    shapes: BTreeMap<[usize; 3], u64>,
+    encoded: u64,
+    floats: u64,
+    labels: BTreeSet<i32>,
+}
+
+impl Summary {
+    fn add(&mut self, value: &[u8]) -> Result<()> {
+        let not_datum = |error| Error::InvalidData(format!("not a caffe.Datum: {error}"));
+        let datum = Datum::decode(value).map_err(not_datum)?;
+        if datum.encoded() {
+            if self.encoded == 0 {
+                let shape = Image::decode(datum.data(), Color::AsStored)?.shape();
+                self.shapes.insert(shape, 1);
+            }
+            self.encoded += 1;
+        } else {
+            let extents = [datum.channels(), datum.height(), datum.width()];
+            let [Ok(channels), Ok(height), Ok(width)] = extents.map(usize::try_from) else {
+                return Err(Error::InvalidData(format!("negative extent in {extents:?}")));
+            };
+            *self.shapes.entry([channels, height, width]).or_default() += 1;
+            self.floats += u64::from(datum.data().is_empty() && !datum.float_data.is_empty());
+        }
+        self.labels.insert(datum.label());
+        self.records += 1;
+        self.bytes += value.len();
+        Ok(())
+    }
+
+    /// Returns the fields of the report: shape, values and labels.
+    fn fields(&self) -> Vec<(String, Value)> {
+        let values = match (self.encoded, self.floats) {
+            (0, 0) => "bytes",
+            (0, floats) if floats == self.records => "f32",
+            (encoded, 0) if encoded == self.records => "encoded images",
+            _ => "mixed",
+        };
+        let mut fields: Vec<(String, Value)> = Vec::new();
+        let of_first = if self.encoded > 0 { " of the first image" } else { "" };
+        for (shape, count) in self.shapes.iter().take(MAX_SHAPES) {
+            let text = shape.map(|extent| extent.to_string()).join("×");
+            let text = match self.shapes.len() {
+                1 => text,
+                _ => format!("{text} ({count} records)"),
+            };
+            fields.push((format!("shape{of_first}"), text.into()));
+        }
+        if self.shapes.len() > MAX_SHAPES {
+            fields.push(("further shapes".into(), (self.shapes.len() - MAX_SHAPES).into()));
+        }
+        fields.push(("values".into(), values.into()));
+        if let (Some(first), Some(last)) = (self.labels.first(), self.labels.last()) {
+            fields.push(("smallest label".into(), json!(first)));
+            fields.push(("greatest label".into(), json!(last)));
+            fields.push(("distinct labels".into(), json!(self.labels.len())));
+        }
+        fields
+    }
+}
+
+/// Number of different shapes that the report lists.
+const MAX_SHAPES: usize = 4;
