@@ -1,6 +1,6 @@
 //! The command `cortado compute-image-mean`, which computes the mean image of a database.
 
-use super::{database_writer::Backend, output::print};
+use super::{database_writer::Backend, output::print, suffix::check_binaryproto};
 use clap::Args;
 use cortado::{
     data::{Record, RecordValues, SourceRegistry},
@@ -33,6 +33,7 @@ pub(super) struct ComputeImageMean {
 impl ComputeImageMean {
     pub(super) fn run(self) -> Result<()> {
         let Self { source: name, output, backend: Backend::Lmdb } = self;
+        output.as_deref().map_or(Ok(()), check_binaryproto)?;
         let mut source = SourceRegistry::default().open(&name)?;
         let endless = || Error::InvalidData(format!("{}: source is endless", source.describe()));
         let count = source.records().ok_or_else(endless)?;

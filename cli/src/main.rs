@@ -36,6 +36,7 @@ mod signals;
 mod snapshot_keep;
 mod caffe_flags;
 mod caffe_tools;
+mod suffix;
 mod svg;
 mod table;
 mod terminal;

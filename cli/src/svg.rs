@@ -1,8 +1,6 @@
 //! SVG documents of the command's plots and drawings: size, background and title.
 
 use super::escape::escape_control;
-use cortado::error::{Error, Result};
-use std::path::Path;
 
 /// Returns an SVG document of `width` × `height` pixels, with the title above the content `body`.
 pub(super) fn svg_document(width: f64, height: f64, title: &str, body: &str) -> String {
@@ -15,18 +13,6 @@ pub(super) fn svg_document(width: f64, height: f64, title: &str, body: &str) -> 
 {body}</svg>
 "##
     )
-}
-
-/// Fails if the suffix of `path` is that of another format than SVG.
-pub(super) fn check_suffix(path: &Path) -> Result<()> {
-    match path.extension() {
-        Some(suffix) if !suffix.eq_ignore_ascii_case("svg") => {
-            let suffix = suffix.to_string_lossy();
-            let reason = format!("cannot write `.{suffix}`, only SVG; use the suffix .svg");
-            Err(Error::InvalidData(reason).context(path.display().to_string()))
-        }
-        _ => Ok(()),
-    }
 }
 
 /// Margin around the content of an SVG image, in pixels.

@@ -9,7 +9,7 @@ use super::{
     escape::escape_control,
     net_state_args::{NetStateArgs, PhaseArg},
     output::print_unescaped,
-    svg::check_suffix,
+    suffix::check_svg,
 };
 use clap::Args;
 use cortado::{
@@ -47,7 +47,7 @@ pub(super) struct Draw {
 
 impl Draw {
     pub(super) fn run(self) -> Result<()> {
-        check_suffix(&self.output)?;
+        check_svg(&self.output)?;
         let mut definition = read_net(&self.model)?;
         let state = definition.state.get_or_insert_default();
         if let Some(phase) = self.phase {

@@ -15,16 +15,21 @@ use std::{
 
 /// Writer of the JSON Lines log, with one JSON object per solver event.
 pub(super) struct JsonLines {
-    file: File,
+    file: Box<dyn Write + Send>,
     path: PathBuf,
     start: Instant,
 }
 
 impl JsonLines {
-    /// Creates the log file, or opens an existing one for appending if `append` is true.
+    /// Creates the log file, or opens an existing one for appending if `append` is true. The path
+    /// `-` stands for standard output.
     pub(super) fn open(path: &Path, append: bool) -> Result<Self> {
-        let opened = if append { open_at_end(path) } else { File::create(path) };
-        let file = opened.map_err(|error| Error::io(path, error))?;
+        let file: Box<dyn Write + Send> = if path.as_os_str() == "-" {
+            Box::new(io::stdout())
+        } else {
+            let opened = if append { open_at_end(path) } else { File::create(path) };
+            Box::new(opened.map_err(|error| Error::io(path, error))?)
+        };
         Ok(Self { file, path: path.to_owned(), start: Instant::now() })
     }
 

@@ -6,7 +6,7 @@ mod json_lines;
 mod outputs;
 mod plot;
 
-use super::svg::check_suffix;
+use super::suffix::check_svg;
 use clap::Args;
 use cortado::{
     error::{Error, Result},
@@ -22,7 +22,7 @@ use std::{
 /// The flags `--log-json` and `--plot` of `cortado train`.
 #[derive(Args)]
 pub(super) struct RunLogArgs {
-    /// Log events to this file as JSON Lines
+    /// Log events to this file as JSON Lines, or to standard output if the file is -
     ///
     /// Each object has `event` (start, display, diverged, test, snapshot or end), `iteration` (the number of
     /// updates so far) and `seconds` (since the start). A `display` object also has `loss`, `rate`,
@@ -56,7 +56,11 @@ impl RunLogArgs {
             failure.observe(solver, move |event| json_lines.record(event));
         }
         if let Some(path) = &self.plot {
-            check_suffix(path)?;
+            check_svg(path)?;
+            if path.as_os_str() == "-" {
+                let reason = "--plot: cannot redraw the plot on standard output; pass a file";
+                return Err(Error::InvalidData(reason.into()));
+            }
             let mut plot = Plot::open(path, resume, solver.param().display() > 0)?;
             failure.observe(solver, move |event| plot.record(event));
         }

@@ -62,7 +62,7 @@ fn names_from_files_are_escaped_in_all_output() {
 }
 
 #[test]
-fn draw_writes_to_standard_output_and_refuses_other_formats() {
+fn a_dash_is_standard_output_and_suffixes_of_other_formats_are_refused() {
     let folder = Folder::new("draw-output");
     folder.run("draw net.prototxt -o net.SVG").succeeded();
     let out = folder.run("draw net.prototxt -o -").succeeded().out;
@@ -78,6 +78,19 @@ fn draw_writes_to_standard_output_and_refuses_other_formats() {
         assert!(!folder.path(&format!("net{suffix}")).exists());
     }
     folder.run("draw net.prototxt -o drawing").succeeded();
+    let mean = folder.run("compute-image-mean digits:train?count=3 mean.npy");
+    let reason = "mean.npy: cannot write `.npy`, only Caffe's binary format; use the suffix";
+    mean.failed_with(&[reason, ".binaryproto"]);
+    folder.run("compute-image-mean digits:train?count=3 mean.bin").succeeded();
+
+    let plot = folder.run("train --solver solver.prototxt --plot -");
+    plot.failed_with(&["--plot: cannot redraw the plot on standard output", "pass a file"]);
+    let log = folder.run("train --solver solver.prototxt --log-json -").succeeded().out;
+    let events: Vec<serde_json::Value> =
+        log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(events[0]["event"], "start", "{log}");
+    assert_eq!(events.last().unwrap()["event"], "end", "{log}");
+    assert!(!folder.path("-").exists());
 }
 
 #[cfg(unix)]

@@ -1,0 +1,33 @@
+//! Checks of the suffixes of output files, which tell the user's intended format.
+
+use cortado::error::{Error, Result};
+use std::path::Path;
+
+/// Fails if the suffix of `path` is not `.svg`. A path without a suffix is valid.
+pub(super) fn check_svg(path: &Path) -> Result<()> {
+    match suffix(path) {
+        Some(suffix) if suffix != "svg" => Err(refusal(path, &suffix, "SVG", "svg")),
+        _ => Ok(()),
+    }
+}
+
+/// Fails if the suffix of `path` is that of another format than Caffe's binary messages. Caffe
+/// accepts any suffix, so unknown suffixes are valid.
+pub(super) fn check_binaryproto(path: &Path) -> Result<()> {
+    const OTHERS: [&str; 8] = ["h5", "jpeg", "jpg", "npy", "npz", "png", "prototxt", "safetensors"];
+    match suffix(path) {
+        Some(suffix) if OTHERS.contains(&&*suffix) => {
+            Err(refusal(path, &suffix, "Caffe's binary format", "binaryproto"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn suffix(path: &Path) -> Option<String> {
+    path.extension().map(|suffix| suffix.to_string_lossy().to_lowercase())
+}
+
+fn refusal(path: &Path, suffix: &str, format: &str, expected: &str) -> Error {
+    let reason = format!("cannot write `.{suffix}`, only {format}; use the suffix .{expected}");
+    Error::InvalidData(reason).context(path.display().to_string())
+}
