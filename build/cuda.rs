@@ -1,6 +1,7 @@
-//! Compiles every file of `kernels` to PTX, and writes a table of its kernels.
+//! Writes a table of the GPU kernels and their PTX.
 //!
-//! Without nvcc, uses the PTX in `kernels/ptx` if its record matches the sources.
+//! The PTX comes from `kernels/ptx`, whose record must match the sources. If the environment variable
+//! `NVCC` is set, nvcc compiles every file of `kernels` instead.
 
 use std::{
     collections::BTreeMap,
@@ -19,13 +20,11 @@ mod sources;
 pub(super) fn compile_kernels(out: &Path) -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=kernels");
     println!("cargo::rerun-if-changed=build");
-    for variable in ["NVCC", "CUDA_PATH", "PATH"] {
-        println!("cargo::rerun-if-env-changed={variable}");
-    }
+    println!("cargo::rerun-if-env-changed=NVCC");
     let sources = sources::read(Path::new("kernels"))?;
     let names: Vec<&str> = sources.names().collect();
-    let ptx = match nvcc() {
-        Some(nvcc) => compile(&nvcc, &names, out)?,
+    let ptx = match env::var_os("NVCC").filter(|nvcc| !nvcc.is_empty()) {
+        Some(nvcc) => compile(Path::new(&nvcc), &names, out)?,
         None => committed(&sources, &names)?,
     };
 
@@ -47,19 +46,6 @@ pub(super) fn compile_kernels(out: &Path) -> Result<(), Box<dyn Error>> {
         writeln!(code, "    PtxKernel {{ name: {name:?}, {kernel} }},")?;
     }
     Ok(fs::write(out.join("cuda_kernels.rs"), code + "];\n")?)
-}
-
-/// Returns the path of nvcc: `NVCC` if it is set, else the first nvcc in the folders of
-/// `CUDA_PATH`, `PATH` and CUDA's default installation.
-fn nvcc() -> Option<PathBuf> {
-    if let Some(nvcc) = env::var_os("NVCC").filter(|nvcc| !nvcc.is_empty()) {
-        return Some(nvcc.into());
-    }
-    let home = env::var_os("CUDA_PATH").map(|home| PathBuf::from(home).join("bin"));
-    let path = env::var_os("PATH").unwrap_or_default();
-    let folders = home.into_iter().chain(env::split_paths(&path));
-    let folders = folders.chain(["/usr/local/cuda/bin".into()]);
-    folders.map(|folder| folder.join("nvcc")).find(|nvcc| nvcc.is_file())
 }
 
 /// Compiles the files of these names in parallel, and returns the paths of their PTX.
@@ -91,9 +77,8 @@ fn committed(sources: &sources::Sources, names: &[&str]) -> Result<Vec<PathBuf>,
     let recorded = fs::read_to_string(folder.join("SOURCES")).unwrap_or_default();
     if recorded != sources.record() {
         return Err(
-            "kernels/ptx: does not match the sources in kernels, and nvcc was not found in $NVCC, \
-            $CUDA_PATH/bin, $PATH or /usr/local/cuda/bin; install nvcc 13.0, and run scripts/ptx \
-            to update kernels/ptx"
+            "kernels/ptx: does not match the sources in kernels; run scripts/ptx to update \
+            kernels/ptx, or set NVCC to the path of nvcc"
                 .into(),
         );
     }
