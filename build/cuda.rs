@@ -66,6 +66,7 @@ fn compile(nvcc: &Path, names: &[&str], out: &Path) -> Result<Vec<PathBuf>, Box<
             let errors = String::from_utf8_lossy(&output.stderr);
             return Err(error(format!("cannot compile kernels/{name}.cu:\n{errors}")).into());
         }
+        sources::lower_version(&ptx)?;
         paths.push(ptx);
     }
     Ok(paths)

@@ -18,6 +18,8 @@ fn main() {
     for (name, child) in builds {
         let status = child.and_then(|mut child| child.wait()).expect("cannot run nvcc");
         assert!(status.success(), "kernels/{name}.cu does not compile");
+        let ptx = format!("kernels/ptx/{name}.ptx");
+        sources::lower_version(Path::new(&ptx)).expect("cannot write kernels/ptx");
     }
     fs::write("kernels/ptx/SOURCES", sources.record()).expect("cannot write kernels/ptx/SOURCES");
 }
