@@ -132,6 +132,13 @@ Card &card(int number) {
     return cards[number];
 }
 
+int driver_version() {
+    const char *version = getenv("CUDA_ON_CPU_DRIVER");
+    return version ? atoi(version) : 13000;
+}
+
+bool has_memory_pools(int card) { return card != 4 && driver_version() >= 11020; }
+
 bool kernel_fails(const Card &card, const std::string &kernel) {
     return card.number == 2 && kernel == "exp_f64";
 }

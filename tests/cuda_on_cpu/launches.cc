@@ -1,8 +1,8 @@
 // Driver functions that load modules and launch kernels.
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <set>
 
 #include "entry.h"
 #include "grid.h"
@@ -27,19 +27,37 @@ struct Module {
     std::map<std::string, Function> functions;
 };
 
+// Returns the PTX version of a module, 10 · major + minor, or 0 if the PTX states none.
+int ptx_version(const std::string &ptx) {
+    int major = 0, minor = 0;
+    const size_t at = ptx.find(".version ");
+    if (at != ptx.npos) sscanf(ptx.c_str() + at, ".version %d.%d", &major, &minor);
+    return 10 * major + minor;
+}
+
 }  // namespace
 
+// CUDA 11.0 introduced PTX 7.0, CUDA 12.0 introduced PTX 8.0, and the minor numbers are equal.
 ENTRY cuModuleLoadDataEx(void **module, const void *image, unsigned, void *, void *) {
     REQUIRE_CARD;
     const std::string ptx = static_cast<const char *>(image);
     if (ptx.find(".target sm_80") == ptx.npos) return INVALID_PTX;
+    if (ptx_version(ptx) > driver_version() / 100 - 40 + driver_version() / 10 % 10) {
+        return UNSUPPORTED_PTX_VERSION;
+    }
+    // For tests: rejects a module that is already loaded.
+    if (getenv("CUDA_ON_CPU_LOAD_ONCE") && card.modules.count(ptx)) return INVALID_VALUE;
+    card.modules.insert(ptx);
     *module = new Module{ptx, &card, {}};
     return SUCCESS;
 }
 
 ENTRY cuModuleUnload(void *module) {
     LOCK_DRIVER;
-    delete static_cast<Module *>(module);
+    const auto *unloaded = static_cast<Module *>(module);
+    auto &modules = unloaded->card->modules;
+    modules.erase(modules.find(unloaded->ptx));
+    delete unloaded;
     return SUCCESS;
 }
 

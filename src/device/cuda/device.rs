@@ -5,6 +5,7 @@ use super::{
     cublas::{Cublas, Library},
     driver,
     error::from_cust,
+    memory_budget::MemoryBudget,
     stream::Stream,
 };
 use crate::{
@@ -44,7 +45,8 @@ impl CudaDevice {
     /// Opens GPU number `ordinal`, counted from 0.
     ///
     /// # Errors
-    /// [`Error::Device`] if the driver or the GPU is missing.
+    /// [`Error::Device`] if the driver or the GPU is missing, if the driver is older than R450 (CUDA
+    /// 11.0), or if the GPU's compute capability is below 8.0.
     pub fn new(ordinal: u32) -> Result<Self> {
         Self::builder().open(ordinal)
     }
@@ -104,7 +106,7 @@ pub struct CudaBuilder {
 }
 
 impl CudaBuilder {
-    /// Limits the device to `bytes` bytes of the GPU's memory. An allocation beyond the limit
+    /// Limits the device and its forked queues to `bytes` bytes of the GPU's memory. An allocation beyond the limit
     /// returns [`Error::OutOfMemory`]. By default, the device can use all of the GPU's memory.
     #[must_use]
     pub fn memory_limit(self, bytes: usize) -> Self {
@@ -144,10 +146,12 @@ impl CudaBuilder {
         Self { cublas: Some(path.as_ref().to_owned()), ..self }
     }
 
-    /// Opens GPU number `ordinal`, counted from 0.
+    /// Opens GPU number `ordinal`, counted from 0. Devices on the same GPU share the GPU's context,
+    /// compiled kernels and cached memory, until all of them are dropped.
     ///
     /// # Errors
-    /// [`Error::Device`] if the driver, the GPU or the requested cuBLAS is missing.
+    /// [`Error::Device`] if the driver, the GPU or the requested cuBLAS is missing, if the driver is
+    /// older than R450 (CUDA 11.0), or if the GPU's compute capability is below 8.0.
     pub fn open(self, ordinal: u32) -> Result<CudaDevice> {
         let count = self.count()?;
         if ordinal >= count {
@@ -158,8 +162,9 @@ impl CudaBuilder {
             0 => Workers::global().clone(),
             threads => Workers::new(threads)?,
         };
-        let context = Arc::new(Context::new(ordinal, self.memory_limit)?);
-        let stream = Arc::new(Stream::new(&context)?);
+        let context = Context::open(ordinal)?;
+        let budget = Arc::new(MemoryBudget::new(self.memory_limit));
+        let stream = Arc::new(Stream::new(&context, &budget)?);
         let cublas = match self.gemm_backend {
             GemmBackend::Builtin => None,
             GemmBackend::Cublas => {
