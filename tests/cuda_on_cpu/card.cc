@@ -140,7 +140,8 @@ int driver_version() {
 bool has_memory_pools(int card) { return card != 4 && driver_version() >= 11020; }
 
 bool kernel_fails(const Card &card, const std::string &kernel) {
-    return card.number == 2 && kernel == "exp_f64";
+    const char *failing = getenv("CUDA_ON_CPU_FAILING");
+    return card.number == 2 && kernel == (failing ? failing : "exp_f64");
 }
 
 bool Pinned::holds(const void *address, size_t bytes) const {

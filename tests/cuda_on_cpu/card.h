@@ -83,7 +83,8 @@ int driver_version();
 // Returns whether a simulated GPU has memory pools, which came with CUDA 11.2.
 bool has_memory_pools(int card);
 
-// Returns whether the kernel named `kernel` must fail on the simulated GPU `card`.
+// Returns whether the kernel named `kernel` must fail on the simulated GPU `card`. The environment
+// variable `CUDA_ON_CPU_FAILING` names the kernel that fails on GPU 2.
 bool kernel_fails(const Card &card, const std::string &kernel);
 
 // Pinned host memory. A queued copy reads pinned memory when the copy runs, not when the copy is

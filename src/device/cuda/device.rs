@@ -39,6 +39,10 @@ pub struct CudaDevice {
     pub(super) cublas: Option<Arc<Cublas>>,
     /// Whether GEMM and convolution may round `f32` operands to TF32.
     pub(super) tf32: bool,
+    /// Number of the GPU's multiprocessors, for the size of grids.
+    pub(super) multiprocessors: usize,
+    /// Whether GEMM and convolution use large tiles for all matrices, as tests require.
+    pub(super) large_tiles: bool,
 }
 
 impl CudaDevice {
@@ -101,6 +105,8 @@ pub struct CudaBuilder {
     threads: usize,
     gemm_backend: GemmBackend,
     tf32: bool,
+    multiprocessors: Option<usize>,
+    large_tiles: bool,
     driver: Option<PathBuf>,
     cublas: Option<PathBuf>,
 }
@@ -130,6 +136,22 @@ impl CudaBuilder {
     #[must_use]
     pub fn tf32(self, allowed: bool) -> Self {
         Self { tf32: allowed, ..self }
+    }
+
+    /// Sizes the grids of kernels for a GPU with `count` multiprocessors, for tests.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn multiprocessors(self, count: usize) -> Self {
+        Self { multiprocessors: Some(count.max(1)), ..self }
+    }
+
+    /// Makes GEMM and convolution use large tiles for all matrices, for tests. By default, only
+    /// matrices that are divided into at least as many large tiles as the GPU has multiprocessors
+    /// use large tiles.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn large_tiles(self, always: bool) -> Self {
+        Self { large_tiles: always, ..self }
     }
 
     /// Sets the path of the driver library. A process can open only one driver library.
@@ -173,7 +195,9 @@ impl CudaBuilder {
                 Some(Arc::new(Cublas::new(&Arc::new(library), &stream, self.tf32)))
             }
         };
-        Ok(CudaDevice { stream, workers, cublas, tf32: self.tf32 })
+        let multiprocessors = self.multiprocessors.unwrap_or(context.multiprocessors);
+        let Self { tf32, large_tiles, .. } = self;
+        Ok(CudaDevice { stream, workers, cublas, tf32, multiprocessors, large_tiles })
     }
 
     fn count(&self) -> Result<u32> {

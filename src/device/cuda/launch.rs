@@ -204,7 +204,7 @@ impl<'a> Launch<'a> {
 
     /// Returns the number of blocks beyond which a larger grid is not faster.
     fn max_blocks(&self) -> usize {
-        BLOCKS_PER_MULTIPROCESSOR * self.device.context().multiprocessors
+        BLOCKS_PER_MULTIPROCESSOR * self.device.multiprocessors
     }
 
     /// Launches the kernel on a grid of blocks; does nothing if the grid has no blocks.

@@ -81,8 +81,9 @@ impl CudaDevice {
         let large = TileShape::LARGE.count(rows, columns).saturating_mul(count);
         let tiles = match element {
             DType::F64 => TileShape::SMALL,
+            _ if self.large_tiles => TileShape::LARGE,
             _ if rows <= TileShape::LOW.rows => TileShape::LOW,
-            _ if columns > TileShape::SMALL.columns && large >= self.context().multiprocessors => {
+            _ if columns > TileShape::SMALL.columns && large >= self.multiprocessors => {
                 TileShape::LARGE
             }
             _ => TileShape::SMALL,
