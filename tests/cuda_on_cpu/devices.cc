@@ -4,10 +4,16 @@
 #include <string.h>
 
 #include "entry.h"
+#include "shared_memory.h"
 
 using namespace cuda_on_cpu;
 
-ENTRY cuInit(unsigned) { return SUCCESS; }
+// Fails if the simulated driver no longer poisons shared memory.
+ENTRY cuInit(unsigned) {
+    LOCK_DRIVER;
+    static const bool poisoned = shared_memory_is_poisoned();
+    return poisoned ? SUCCESS : NOT_INITIALIZED;
+}
 
 ENTRY cuDriverGetVersion(int *version) {
     *version = driver_version();
@@ -50,7 +56,6 @@ ENTRY cuDeviceGetAttribute(int *value, int attribute, int device) {
         case 16: *value = 2; break;          // multiprocessors
         case 75: *value = capability() / 10; break;  // compute capability, major
         case 76: *value = capability() % 10; break;  // and minor
-        case 97: *value = 227 << 10; break;  // shared memory per block, opt-in
         case 115:                            // memory pools supported
             if (driver_version() < 11020) return INVALID_VALUE;
             *value = has_memory_pools(device);

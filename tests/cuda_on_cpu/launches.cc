@@ -11,12 +11,10 @@ using namespace cuda_on_cpu;
 
 namespace {
 
-// Kernel of a module, with the maximum shared memory in bytes that a launch of the kernel may
-// request.
+// Kernel of a module.
 struct Function {
     const Kernel *kernel;
     Card *card;
-    size_t shared;
 };
 
 // Loaded module, whose PTX the driver does not execute. A lookup in a module finds only the kernels
@@ -68,16 +66,8 @@ ENTRY cuModuleGetFunction(void **function, void *from, const char *name) {
     if (module->card != &card) return INVALID_HANDLE;
     if (module->ptx.find(std::string(".entry ") + name + "(") == std::string::npos) return NOT_FOUND;
     if (known == kernels().end()) return NOT_FOUND;
-    Function found = {&known->second, &card, 48 << 10};
+    Function found = {&known->second, &card};
     *function = &module->functions.emplace(name, found).first->second;
-    return SUCCESS;
-}
-
-ENTRY cuFuncSetAttribute(void *function, int attribute, int value) {
-    REQUIRE_CARD;
-    (void)card;
-    if (attribute != 8 || value < 0 || size_t(value) > SHARED) return INVALID_VALUE;
-    static_cast<Function *>(function)->shared = value;
     return SUCCESS;
 }
 
@@ -93,12 +83,9 @@ ENTRY cuLaunchKernel(void *handle, unsigned grid_x, unsigned grid_y, unsigned gr
     const uint64_t blocks = uint64_t(grid_x) * grid_y * grid_z;
     if (threads == 0 || threads > 1024 || block_z > 64) return INVALID_VALUE;
     if (blocks == 0 || grid_x > 0x7fffffff || grid_y > 65535 || grid_z > 65535) return INVALID_VALUE;
-    if (shared > function->shared || extra) return INVALID_VALUE;
-    if (shared > 0 && !kernel->shared) {
-        fprintf(stderr, "CUDA on the CPU: %s declares no shared memory\n", kernel->name.c_str());
-        return INVALID_VALUE;
-    }
-    Launch launch = {kernel, {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared, {}};
+    // No kernel declares dynamic shared memory.
+    if (shared > 0 || extra) return INVALID_VALUE;
+    Launch launch = {kernel, {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, {}};
     for (size_t i = 0; i < kernel->arguments.size(); i++) {
         const auto *first = static_cast<const char *>(arguments[i]);
         launch.arguments.emplace_back(first, first + kernel->arguments[i]);
