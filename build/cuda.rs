@@ -10,7 +10,6 @@ use std::{
     fmt::Write,
     fs,
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
 };
 
 #[path = "sources.rs"]
@@ -23,57 +22,47 @@ pub(super) fn compile_kernels(out: &Path) -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-env-changed=NVCC");
     let sources = sources::read(Path::new("kernels"))?;
     let names: Vec<&str> = sources.names().collect();
-    let ptx = match env::var_os("NVCC").filter(|nvcc| !nvcc.is_empty()) {
-        Some(nvcc) => compile(Path::new(&nvcc), &names, out)?,
-        None => committed(&sources, &names)?,
+    let folder = match env::var_os("NVCC").filter(|nvcc| !nvcc.is_empty()) {
+        Some(nvcc) => {
+            sources::compile(Path::new(&nvcc), &names, out)?;
+            out.to_owned()
+        }
+        None => committed(&sources)?,
     };
 
     let mut modules = String::new();
     let mut table = BTreeMap::new();
-    for (module, path) in ptx.iter().enumerate() {
-        let path = fs::canonicalize(path)?;
-        writeln!(modules, "    include_str!({path:?}),")?;
-        for (name, parameters) in entries(&fs::read_to_string(&path)?) {
-            let kernel = format!("module: {module}, parameters: &{parameters:?}");
-            if table.insert(name.clone(), kernel).is_some() {
-                return Err(format!("kernels: duplicate kernel name {name}").into());
+    for (module, name) in names.iter().enumerate() {
+        let mut texts = Vec::new();
+        for capability in sources::CAPABILITIES {
+            let path = fs::canonicalize(sources::ptx_path(&folder, name, capability))?;
+            texts.push(format!("include_str!({path:?})"));
+            for (kernel, parameters) in entries(&fs::read_to_string(&path)?) {
+                // A kernel of both files keeps the lower capability, for which it was found first.
+                let first = table.entry(kernel.clone()).or_insert((module, parameters, capability));
+                if first.0 != module {
+                    return Err(format!("kernels: duplicate kernel name {kernel}").into());
+                }
             }
         }
+        writeln!(modules, "    [{}],", texts.join(", "))?;
     }
-    let mut code = format!("static MODULES: &[&str] = &[\n{modules}];\n");
-    code += "static KERNELS: &[PtxKernel] = &[\n";
-    for (name, kernel) in table {
-        writeln!(code, "    PtxKernel {{ name: {name:?}, {kernel} }},")?;
+    let capabilities = sources::CAPABILITIES;
+    let count = capabilities.len();
+    let mut code = format!(
+        "pub(super) const CAPABILITIES: [u32; {count}] = {capabilities:?};\n\
+         static MODULES: &[[&str; {count}]] = &[\n{modules}];\n\
+         static KERNELS: &[PtxKernel] = &[\n"
+    );
+    for (name, (module, parameters, capability)) in table {
+        let fields = format!("module: {module}, parameters: &{parameters:?}");
+        writeln!(code, "    PtxKernel {{ name: {name:?}, capability: {capability}, {fields} }},")?;
     }
     Ok(fs::write(out.join("cuda_kernels.rs"), code + "];\n")?)
 }
 
-/// Compiles the files of these names in parallel, and returns the paths of their PTX.
-fn compile(nvcc: &Path, names: &[&str], out: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
-    let error = |reason: String| format!("{}: {reason}", nvcc.display());
-    let start = |name: &&str| -> Result<(PathBuf, Child), Box<dyn Error>> {
-        let (source, ptx) = (format!("kernels/{name}.cu"), out.join(format!("{name}.ptx")));
-        let mut command = Command::new(nvcc);
-        command.args(sources::FLAGS).arg(source).arg("-o").arg(&ptx);
-        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
-        Ok((ptx, child.map_err(|reason| error(format!("cannot run: {reason}")))?))
-    };
-    let builds = names.iter().map(start).collect::<Result<Vec<_>, _>>()?;
-    let mut paths = Vec::new();
-    for ((ptx, child), name) in builds.into_iter().zip(names) {
-        let output = child.wait_with_output()?;
-        if !output.status.success() {
-            let errors = String::from_utf8_lossy(&output.stderr);
-            return Err(error(format!("cannot compile kernels/{name}.cu:\n{errors}")).into());
-        }
-        sources::lower_version(&ptx)?;
-        paths.push(ptx);
-    }
-    Ok(paths)
-}
-
-/// Returns the paths of the PTX in `kernels/ptx`, if its record matches the sources.
-fn committed(sources: &sources::Sources, names: &[&str]) -> Result<Vec<PathBuf>, Box<dyn Error>> {
+/// Returns the folder `kernels/ptx`, if its record matches the sources.
+fn committed(sources: &sources::Sources) -> Result<PathBuf, Box<dyn Error>> {
     let folder = Path::new("kernels/ptx");
     let recorded = fs::read_to_string(folder.join("SOURCES")).unwrap_or_default();
     if recorded != sources.record() {
@@ -83,7 +72,7 @@ fn committed(sources: &sources::Sources, names: &[&str]) -> Result<Vec<PathBuf>,
                 .into(),
         );
     }
-    Ok(names.iter().map(|name| folder.join(format!("{name}.ptx"))).collect())
+    Ok(folder.to_owned())
 }
 
 /// Returns the kernels of a PTX file, and the size in bytes of each parameter.

@@ -29,7 +29,7 @@ use cortado::{
     },
     kernel::{Blas, Elementwise, Pooling},
     ledger::{self, Policy, PolicyGuard},
-    op::{Axis, Binary, Pool2d, PoolRounding, Unary},
+    op::{Axis, Binary, Gemm, Pool2d, PoolRounding, Unary},
 };
 use std::{
     env,
@@ -175,15 +175,51 @@ fn an_old_gpu_is_an_error_with_both_capabilities() {
     let driver = or_skip!(driver());
     if is_child("an_old_gpu_is_an_error_with_both_capabilities", "CUDA_ON_CPU_CAPABILITY", "70") {
         let expected = "device `cuda:0`: CUDA on the CPU: the compute capability is too low: found \
-                        7.0, expected 8.0 or later; use another GPU or the device `cpu`";
+                        7.0, expected 7.5 or later; use another GPU or the device `cpu`";
         assert_eq!(error_of_gpu(driver), expected);
     }
 }
 
-/// Returns the property `memory pools` of a device.
+/// Returns a property of a device.
+fn property(device: &CudaDevice, name: &str) -> Option<String> {
+    device.properties().into_iter().find_map(|(found, value)| (found == name).then_some(value))
+}
+
 fn memory_pools(device: &CudaDevice) -> String {
-    let mut properties = device.properties().into_iter();
-    properties.find(|(name, _)| *name == "memory pools").unwrap().1
+    property(device, "memory pools").unwrap()
+}
+
+/// GPUs of compute capability 7.5 have no tensor cores for bf16 and TF32.
+#[test]
+fn a_gpu_of_capability_7_5_runs_only_bf16_products_on_the_host() {
+    let name = "a_gpu_of_capability_7_5_runs_only_bf16_products_on_the_host";
+    or_skip!(driver());
+    if !is_child(name, "CUDA_ON_CPU_CAPABILITY", "75") {
+        assert_eq!(property(&or_skip!(gpu(0)), "run on the host"), None);
+        return;
+    }
+    let device = or_skip!(gpu_with(0, |builder| builder.tf32(true)));
+    let note = property(&device, "run on the host").unwrap();
+    assert!(note.contains("gemm") && note.contains("bf16"), "{note}");
+    let (device, tf32) = (or_skip!(gpu(0)), device);
+    let products = ["gemm", "gemm_batched", "convolve", "convolve_backward_input"];
+    for check in products.into_iter().chain(["convolve_backward_filters", "unary_exp", "copy"]) {
+        Kit::new().cases(4).check(&device, check).unwrap();
+    }
+    // The kit's bounds do not allow TF32.
+    Kit::new().cases(4).check(&tf32, "gemm").unwrap();
+    let _policy = ledger::set_fallback_policy(Policy::Deny);
+    multiply::<f32>(&device).unwrap();
+    multiply::<f64>(&device).unwrap();
+    multiply::<cortado::f16>(&device).unwrap();
+    let denied = multiply::<cortado::bf16>(&device).unwrap_err().to_string();
+    assert!(denied.contains("gemm"), "{denied}");
+}
+
+fn multiply<T: cortado::Element>(device: &CudaDevice) -> Result<()> {
+    let [a, c] = [(); 2].map(|()| Blob::<T, _>::new(device, &[4, 4]).unwrap());
+    let (a, mut c) = (a.data()?, c.data_mut()?);
+    device.gemm(&Gemm::new(4, 4, 4), a.view(), a.view(), c.view_mut())
 }
 
 /// The driver of CUDA 11.0 rejects PTX of later versions than 7.0, and has no memory pools.

@@ -137,6 +137,11 @@ int driver_version() {
     return version ? atoi(version) : 13000;
 }
 
+int capability() {
+    const char *value = getenv("CUDA_ON_CPU_CAPABILITY");
+    return value ? atoi(value) : 80;
+}
+
 bool has_memory_pools(int card) { return card != 4 && driver_version() >= 11020; }
 
 bool kernel_fails(const Card &card, const std::string &kernel) {

@@ -80,6 +80,10 @@ Card &card(int number);
 // variable `CUDA_ON_CPU_DRIVER` or that of CUDA 13.0.
 int driver_version();
 
+// Returns the compute capability of the simulated GPUs, 10 · major + minor: the environment variable
+// `CUDA_ON_CPU_CAPABILITY` or 8.0.
+int capability();
+
 // Returns whether a simulated GPU has memory pools, which came with CUDA 11.2.
 bool has_memory_pools(int card);
 

@@ -1,6 +1,5 @@
 // CUDA driver functions for devices, contexts and the names of result codes.
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "entry.h"
@@ -39,13 +38,6 @@ ENTRY cuDeviceGetName(char *name, int length, int) {
 ENTRY cuDeviceTotalMem_v2(size_t *bytes, int device) {
     *bytes = card(device).capacity;
     return SUCCESS;
-}
-
-// Returns the compute capability of the simulated GPUs, 10 · major + minor: the environment variable
-// `CUDA_ON_CPU_CAPABILITY` or 8.0.
-static int capability() {
-    const char *value = getenv("CUDA_ON_CPU_CAPABILITY");
-    return value ? atoi(value) : 80;
 }
 
 ENTRY cuDeviceGetAttribute(int *value, int attribute, int device) {

@@ -33,13 +33,22 @@ int ptx_version(const std::string &ptx) {
     return 10 * major + minor;
 }
 
+// Returns the compute capability that a module needs, 10 · major + minor, or 0 if the PTX states none.
+int ptx_target(const std::string &ptx) {
+    int target = 0;
+    const size_t at = ptx.find(".target ");
+    if (at != ptx.npos) sscanf(ptx.c_str() + at, ".target sm_%d", &target);
+    return target;
+}
+
 }  // namespace
 
 // CUDA 11.0 introduced PTX 7.0, CUDA 12.0 introduced PTX 8.0, and the minor numbers are equal.
 ENTRY cuModuleLoadDataEx(void **module, const void *image, unsigned, void *, void *) {
     REQUIRE_CARD;
     const std::string ptx = static_cast<const char *>(image);
-    if (ptx.find(".target sm_80") == ptx.npos) return INVALID_PTX;
+    const int target = ptx_target(ptx);
+    if (target == 0 || target > capability()) return INVALID_PTX;
     if (ptx_version(ptx) > driver_version() / 100 - 40 + driver_version() / 10 % 10) {
         return UNSUPPORTED_PTX_VERSION;
     }

@@ -5,7 +5,7 @@ use super::{
     memory_pool::MemoryPool,
     module::Modules,
     pinned_pool::PinnedPool,
-    requirements,
+    requirements::{self, Version},
 };
 use crate::{
     error::{Error, Result},
@@ -35,6 +35,7 @@ pub(super) struct Context {
     pub(super) pool: MemoryPool,
     primary: Primary,
     device: Device,
+    capability: Version,
     pub(super) multiprocessors: usize,
     pub(super) launches: Launches,
     /// Whether each kernel launch waits until the kernel has run.
@@ -58,7 +59,7 @@ impl Context {
         let name = format!("cuda:{ordinal}");
         let on = |failure: CudaFailure| failure.on(&name);
         let device = Device::get_device(ordinal).map_err(from_cust("cuDeviceGet")).map_err(on)?;
-        requirements::check(&device, &name)?;
+        let capability = requirements::check(&device, &name)?;
         let multiprocessors = device
             .get_attribute(DeviceAttribute::MultiprocessorCount)
             .map_err(from_cust("cuDeviceGetAttribute"))
@@ -71,7 +72,8 @@ impl Context {
         };
         Ok(Self {
             multiprocessors: usize::try_from(multiprocessors).unwrap_or(1).max(1),
-            modules: Modules::default(),
+            capability,
+            modules: Modules::new((10 * capability.0 + capability.1) as u32),
             pinned: PinnedPool::default(),
             pool,
             primary,
@@ -101,18 +103,20 @@ impl Context {
 
     /// Returns the names and values of the properties that the driver reports.
     pub(super) fn properties(&self) -> Vec<(&'static str, String)> {
-        let capability = requirements::capability(&self.device).ok();
-        let capability = capability.map(|(major, minor)| format!("{major}.{minor}"));
+        let (major, minor) = self.capability;
+        let has_bf16 = self.modules.find("gemm_small_bf16").is_some();
+        let on_host = "gemm, gemm_batched and convolve* of bf16, for want of capability 8.0";
         let gibibytes = |bytes: usize| format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30));
         let version =
             |version: CudaApiVersion| format!("CUDA {}.{}", version.major(), version.minor());
         let known = [
             ("processor", self.device.name().ok()),
-            ("compute capability", capability),
+            ("compute capability", Some(format!("{major}.{minor}"))),
             ("multiprocessors", Some(self.multiprocessors.to_string())),
             ("memory", self.device.total_memory().ok().map(gibibytes)),
             ("driver", CudaApiVersion::get().ok().map(version)),
             ("memory pools", Some(if self.pool.is_pooled() { "yes" } else { "no" }.into())),
+            ("run on the host", (!has_bf16).then(|| on_host.into())),
         ];
         known.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
     }

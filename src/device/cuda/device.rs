@@ -50,7 +50,7 @@ impl CudaDevice {
     ///
     /// # Errors
     /// [`Error::Device`] if the driver or the GPU is missing, if the driver is older than R450 (CUDA
-    /// 11.0), or if the GPU's compute capability is below 8.0.
+    /// 11.0), or if the GPU's compute capability is below 7.5.
     pub fn new(ordinal: u32) -> Result<Self> {
         Self::builder().open(ordinal)
     }
@@ -132,7 +132,8 @@ impl CudaBuilder {
     }
 
     /// Allows GEMM and convolution to round `f32` operands to TF32 (10-bit mantissa), the input
-    /// format of tensor cores. By default, `f32` operands are not rounded to TF32.
+    /// format of tensor cores. By default, `f32` operands are not rounded to TF32. A GPU of compute
+    /// capability below 8.0 never rounds to TF32.
     #[must_use]
     pub fn tf32(self, allowed: bool) -> Self {
         Self { tf32: allowed, ..self }
@@ -173,7 +174,7 @@ impl CudaBuilder {
     ///
     /// # Errors
     /// [`Error::Device`] if the driver, the GPU or the requested cuBLAS is missing, if the driver is
-    /// older than R450 (CUDA 11.0), or if the GPU's compute capability is below 8.0.
+    /// older than R450 (CUDA 11.0), or if the GPU's compute capability is below 7.5.
     pub fn open(self, ordinal: u32) -> Result<CudaDevice> {
         let count = self.count()?;
         if ordinal >= count {

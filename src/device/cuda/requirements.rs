@@ -1,6 +1,9 @@
 //! Requirements on the driver and the GPU, checked when a GPU is opened.
 
-use super::error::{CudaFailure, from_cust};
+use super::{
+    error::{CudaFailure, from_cust},
+    module::CAPABILITIES,
+};
 use crate::error::{Error, Result};
 use cust::{
     CudaApiVersion,
@@ -12,21 +15,21 @@ use cust::{
 };
 
 /// Major and minor number of a version.
-type Version = (i32, i32);
+pub(super) type Version = (i32, i32);
 
 /// Oldest driver that loads the PTX version in `build/sources.rs`.
 const MIN_DRIVER: Version = (11, 0);
 /// Name of the driver release that supports `MIN_DRIVER`.
 const MIN_DRIVER_RELEASE: &str = "R450";
 
-/// Compute capability for which the kernels are compiled.
-const MIN_CAPABILITY: Version = (8, 0);
+/// Lowest compute capability for which the kernels are compiled.
+const MIN_CAPABILITY: Version = (CAPABILITIES[0] as i32 / 10, CAPABILITIES[0] as i32 % 10);
 
-/// Checks that the driver and the GPU can run the kernels.
+/// Checks that the driver and the GPU can run the kernels, and returns the GPU's compute capability.
 ///
 /// # Errors
 /// [`Error::Device`] with the requirement, and what was found.
-pub(super) fn check(device: &Device, name: &str) -> Result<()> {
+pub(super) fn check(device: &Device, name: &str) -> Result<Version> {
     let on = |failure: CudaFailure| failure.on(name);
     let driver = CudaApiVersion::get().map_err(from_cust("cuDriverGetVersion")).map_err(on)?;
     let driver = (driver.major(), driver.minor());
@@ -48,11 +51,11 @@ pub(super) fn check(device: &Device, name: &str) -> Result<()> {
         );
         return Err(Error::device(name, reason));
     }
-    Ok(())
+    Ok(capability)
 }
 
 /// Returns the compute capability of a GPU.
-pub(super) fn capability(device: &Device) -> Result<Version, CudaFailure> {
+fn capability(device: &Device) -> Result<Version, CudaFailure> {
     let number = |which| device.get_attribute(which).map_err(from_cust("cuDeviceGetAttribute"));
     let major = number(DeviceAttribute::ComputeCapabilityMajor)?;
     Ok((major, number(DeviceAttribute::ComputeCapabilityMinor)?))
