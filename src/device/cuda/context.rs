@@ -105,7 +105,7 @@ impl Context {
     pub(super) fn properties(&self) -> Vec<(&'static str, String)> {
         let (major, minor) = self.capability;
         let has_bf16 = self.modules.find("gemm_small_bf16").is_some();
-        let on_host = "gemm, gemm_batched and convolve* of bf16, for want of capability 8.0";
+        let on_host = "gemm and convolutions of bf16, which need compute capability 8.0";
         let gibibytes = |bytes: usize| format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30));
         let version =
             |version: CudaApiVersion| format!("CUDA {}.{}", version.major(), version.minor());
