@@ -1,6 +1,7 @@
-//! Compiles every file of `kernels` to PTX, and writes a table of its kernels.
+//! Writes a table of the GPU kernels and their PTX.
 //!
-//! Without nvcc, uses the PTX in `kernels/ptx` if its record matches the sources.
+//! The PTX comes from `kernels/ptx`, whose record must match the sources. If the environment variable
+//! `NVCC` is set, nvcc compiles every file of `kernels` instead.
 
 use std::{
     collections::BTreeMap,
@@ -9,7 +10,6 @@ use std::{
     fmt::Write,
     fs,
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
 };
 
 #[path = "sources.rs"]
@@ -19,85 +19,60 @@ mod sources;
 pub(super) fn compile_kernels(out: &Path) -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=kernels");
     println!("cargo::rerun-if-changed=build");
-    for variable in ["NVCC", "CUDA_PATH", "PATH"] {
-        println!("cargo::rerun-if-env-changed={variable}");
-    }
+    println!("cargo::rerun-if-env-changed=NVCC");
     let sources = sources::read(Path::new("kernels"))?;
     let names: Vec<&str> = sources.names().collect();
-    let ptx = match nvcc() {
-        Some(nvcc) => compile(&nvcc, &names, out)?,
-        None => committed(&sources, &names)?,
+    let folder = match env::var_os("NVCC").filter(|nvcc| !nvcc.is_empty()) {
+        Some(nvcc) => {
+            sources::compile(Path::new(&nvcc), &names, out)?;
+            out.to_owned()
+        }
+        None => committed(&sources)?,
     };
 
     let mut modules = String::new();
     let mut table = BTreeMap::new();
-    for (module, path) in ptx.iter().enumerate() {
-        let path = fs::canonicalize(path)?;
-        writeln!(modules, "    include_str!({path:?}),")?;
-        for (name, parameters) in entries(&fs::read_to_string(&path)?) {
-            let kernel = format!("module: {module}, parameters: &{parameters:?}");
-            if table.insert(name.clone(), kernel).is_some() {
-                return Err(format!("kernels: duplicate kernel name {name}").into());
+    for (module, name) in names.iter().enumerate() {
+        let mut texts = Vec::new();
+        for capability in sources::CAPABILITIES {
+            let path = fs::canonicalize(sources::ptx_path(&folder, name, capability))?;
+            texts.push(format!("include_str!({path:?})"));
+            for (kernel, parameters) in entries(&fs::read_to_string(&path)?) {
+                // A kernel of both files keeps the lower capability, for which it was found first.
+                let first = table.entry(kernel.clone()).or_insert((module, parameters, capability));
+                if first.0 != module {
+                    return Err(format!("kernels: duplicate kernel name {kernel}").into());
+                }
             }
         }
+        writeln!(modules, "    [{}],", texts.join(", "))?;
     }
-    let mut code = format!("static MODULES: &[&str] = &[\n{modules}];\n");
-    code += "static KERNELS: &[PtxKernel] = &[\n";
-    for (name, kernel) in table {
-        writeln!(code, "    PtxKernel {{ name: {name:?}, {kernel} }},")?;
+    let capabilities = sources::CAPABILITIES;
+    let count = capabilities.len();
+    let mut code = format!(
+        "pub(super) const CAPABILITIES: [u32; {count}] = {capabilities:?};\n\
+         static MODULES: &[[&str; {count}]] = &[\n{modules}];\n\
+         static KERNELS: &[PtxKernel] = &[\n"
+    );
+    for (name, (module, parameters, capability)) in table {
+        let fields = format!("module: {module}, parameters: &{parameters:?}");
+        writeln!(code, "    PtxKernel {{ name: {name:?}, capability: {capability}, {fields} }},")?;
     }
     Ok(fs::write(out.join("cuda_kernels.rs"), code + "];\n")?)
 }
 
-/// Returns the path of nvcc: `NVCC` if it is set, else the first nvcc in the folders of
-/// `CUDA_PATH`, `PATH` and CUDA's default installation.
-fn nvcc() -> Option<PathBuf> {
-    if let Some(nvcc) = env::var_os("NVCC").filter(|nvcc| !nvcc.is_empty()) {
-        return Some(nvcc.into());
-    }
-    let home = env::var_os("CUDA_PATH").map(|home| PathBuf::from(home).join("bin"));
-    let path = env::var_os("PATH").unwrap_or_default();
-    let folders = home.into_iter().chain(env::split_paths(&path));
-    let folders = folders.chain(["/usr/local/cuda/bin".into()]);
-    folders.map(|folder| folder.join("nvcc")).find(|nvcc| nvcc.is_file())
-}
-
-/// Compiles the files of these names in parallel, and returns the paths of their PTX.
-fn compile(nvcc: &Path, names: &[&str], out: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
-    let error = |reason: String| format!("{}: {reason}", nvcc.display());
-    let start = |name: &&str| -> Result<(PathBuf, Child), Box<dyn Error>> {
-        let (source, ptx) = (format!("kernels/{name}.cu"), out.join(format!("{name}.ptx")));
-        let mut command = Command::new(nvcc);
-        command.args(sources::FLAGS).arg(source).arg("-o").arg(&ptx);
-        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
-        Ok((ptx, child.map_err(|reason| error(format!("cannot run: {reason}")))?))
-    };
-    let builds = names.iter().map(start).collect::<Result<Vec<_>, _>>()?;
-    let mut paths = Vec::new();
-    for ((ptx, child), name) in builds.into_iter().zip(names) {
-        let output = child.wait_with_output()?;
-        if !output.status.success() {
-            let errors = String::from_utf8_lossy(&output.stderr);
-            return Err(error(format!("cannot compile kernels/{name}.cu:\n{errors}")).into());
-        }
-        paths.push(ptx);
-    }
-    Ok(paths)
-}
-
-/// Returns the paths of the PTX in `kernels/ptx`, if its record matches the sources.
-fn committed(sources: &sources::Sources, names: &[&str]) -> Result<Vec<PathBuf>, Box<dyn Error>> {
+/// Returns the folder `kernels/ptx`, if its record matches the sources.
+fn committed(sources: &sources::Sources) -> Result<PathBuf, Box<dyn Error>> {
     let folder = Path::new("kernels/ptx");
     let recorded = fs::read_to_string(folder.join("SOURCES")).unwrap_or_default();
     if recorded != sources.record() {
         return Err(
-            "kernels/ptx: does not match the sources in kernels, and nvcc was not found in $NVCC, \
-            $CUDA_PATH/bin, $PATH or /usr/local/cuda/bin; install nvcc 13.0, and run scripts/ptx \
-            to update kernels/ptx"
+            "kernels/ptx: does not match the sources in kernels; run scripts/ptx to update \
+            kernels/ptx, or set NVCC to the path of nvcc"
                 .into(),
         );
     }
-    Ok(names.iter().map(|name| folder.join(format!("{name}.ptx"))).collect())
+    Ok(folder.to_owned())
 }
 
 /// Returns the kernels of a PTX file, and the size in bytes of each parameter.

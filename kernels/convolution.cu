@@ -364,11 +364,11 @@ __device__ void depthwise_filters(const Depthwise &op, const T *x, const T *dy, 
 }
 
 #define CONVOLVE(name, Shape, dtype, T)                                                        \
-    KERNEL __launch_bounds__(THREADS, 2) convolve_##name##_##dtype(                            \
+    KERNEL __launch_bounds__(THREADS, TILES_PER_MULTIPROCESSOR) convolve_##name##_##dtype(                            \
         Product op, const T *x, const T *filters, const T *bias, T *y) {                       \
         convolve<Shapes<T>::Shape>(op, x, filters, bias, y);                                   \
     }                                                                                          \
-    KERNEL __launch_bounds__(THREADS, 2) convolve_filters_##name##_##dtype(                    \
+    KERNEL __launch_bounds__(THREADS, TILES_PER_MULTIPROCESSOR) convolve_filters_##name##_##dtype(                    \
         Gradient op, const T *x, const T *dy, acc_t<T> *parts) {                               \
         convolve_filters<Shapes<T>::Shape>(op, x, dy, parts);                                  \
     }

@@ -61,7 +61,7 @@ __device__ void add_parts(const Gemm &op, acc_t<T> alpha, acc_t<T> beta, const a
 }
 
 #define GEMM(name, Shape, dtype, T)                                                            \
-    KERNEL __launch_bounds__(THREADS, 2)                                                       \
+    KERNEL __launch_bounds__(THREADS, TILES_PER_MULTIPROCESSOR)                                                       \
     gemm_##name##_##dtype(Gemm op, acc_t<T> alpha, acc_t<T> beta, const T *a, const T *b,      \
                           T *c, acc_t<T> *parts) {                                             \
         gemm<Shapes<T>::Shape>(op, alpha, beta, a, b, c, parts);                               \

@@ -40,6 +40,8 @@ __device__ __forceinline__ void load_matrices(uint32_t (&into)[4], const void *r
     }
 }
 
+#if __CUDA_ARCH__ >= 800
+
 #define MULTIPLY_ADD(T, name)                                                                  \
     template <>                                                                                \
     __device__ __forceinline__ void multiply_add<T>(float (&sums)[4], const uint32_t (&a)[4],  \
@@ -67,6 +69,23 @@ __device__ __forceinline__ void multiply_add(float (&sums)[4], const float (&a)[
                    "r"(__float_as_uint(a[2])), "r"(__float_as_uint(a[3])),
                    "r"(__float_as_uint(b[0])), "r"(__float_as_uint(b[1])));
 }
+
+#else
+
+// Compute capability 7.5 has only an instruction for half as many indices k, and none for bf16 or
+// TF32.
+template <>
+__device__ __forceinline__ void multiply_add<__half>(float (&sums)[4], const uint32_t (&a)[4],
+                                                     const uint32_t *b) {
+#pragma unroll
+    for (int half = 0; half < 2; half++)
+        asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 "
+                     "{%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
+                     : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+                     : "r"(a[2 * half]), "r"(a[2 * half + 1]), "r"(b[half]));
+}
+
+#endif
 
 #else
 

@@ -93,21 +93,29 @@ template <> struct Shapes<double> {
     using Small = Lanes<double, 64, 64, 8, 4, 4>;
 };
 
-// Expands `define(name, Shape, dtype, type)` for every tile shape of every element type.
+// Expands `define(name, Shape, dtype, type)` for every tile shape of every element type that the
+// compute capability supports. bf16 and TF32 need the tensor cores of compute capability 8.0.
 #define EACH_SHAPE(define)                                                                     \
     define(large, Large, f16, __half)                                                          \
-    define(large, Large, bf16, __nv_bfloat16)                                                  \
     define(large, Large, f32, float)                                                           \
     define(low, Low, f16, __half)                                                              \
-    define(low, Low, bf16, __nv_bfloat16)                                                      \
     define(low, Low, f32, float)                                                               \
     define(small, Small, f16, __half)                                                          \
-    define(small, Small, bf16, __nv_bfloat16)                                                  \
     define(small, Small, f32, float)                                                           \
+    define(small, Small, f64, double)                                                          \
+    EACH_SHAPE_SINCE_80(define)
+
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+#define EACH_SHAPE_SINCE_80(define)
+#else
+#define EACH_SHAPE_SINCE_80(define)                                                            \
+    define(large, Large, bf16, __nv_bfloat16)                                                  \
+    define(low, Low, bf16, __nv_bfloat16)                                                      \
+    define(small, Small, bf16, __nv_bfloat16)                                                  \
     define(tf32_large, RoundedLarge, f32, float)                                               \
     define(tf32_low, RoundedLow, f32, float)                                                   \
-    define(tf32_small, RoundedSmall, f32, float)                                               \
-    define(small, Small, f64, double)
+    define(tf32_small, RoundedSmall, f32, float)
+#endif
 
 // Computes a tile of C as a sum over the indices from `k` to `k_end`, and stores the tile; the
 // sources `left` and `right` start at `k`. A kernel must not call `multiply_tile` twice, because no

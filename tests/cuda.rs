@@ -22,13 +22,14 @@ mod steps;
 
 use cortado::{
     Blob, Device, Error, Memory, Result, Src, SyncedMemory,
+    conformance::Kit,
     device::{
         CudaDevice,
         cuda::{CudaBuilder, CudaFailure},
     },
     kernel::{Blas, Elementwise, Pooling},
     ledger::{self, Policy, PolicyGuard},
-    op::{Axis, Binary, Pool2d, PoolRounding, Unary},
+    op::{Axis, Binary, Gemm, Pool2d, PoolRounding, Unary},
 };
 use std::{
     env,
@@ -114,15 +115,25 @@ fn properties_describe_the_gpu_and_its_driver() {
     }
 }
 
-/// This test runs in a child process, because a process cannot unload a driver.
+/// Runs the test `name` again in a child process with an environment variable, and returns whether
+/// this process is the child. A process cannot unload a driver, and tests run at the same time.
+fn is_child(name: &str, variable: &str, value: &str) -> bool {
+    if env::var_os("CORTADO_CHILD").is_some_and(|child| child == name) {
+        return true;
+    }
+    let mut child = Command::new(env::current_exe().unwrap());
+    child.args(["--exact", name]).env("CORTADO_CHILD", name).env(variable, value);
+    let output = child.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("1 passed"));
+    false
+}
+
 #[test]
 fn without_a_driver_the_error_names_its_path() {
-    if env::var_os("CORTADO_LIBCUDA").is_none_or(|path| path != "/nowhere/libcuda.so.1") {
-        let name = "without_a_driver_the_error_names_its_path";
-        let mut child = Command::new(env::current_exe().unwrap());
-        child.args(["--exact", name]).env("CORTADO_LIBCUDA", "/nowhere/libcuda.so.1");
-        let output = child.output().unwrap();
-        return assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    let name = "without_a_driver_the_error_names_its_path";
+    if !is_child(name, "CORTADO_LIBCUDA", "/nowhere/libcuda.so.1") {
+        return;
     }
     for _ in 0..2 {
         let message = CudaDevice::new(0).unwrap_err().to_string();
@@ -142,6 +153,127 @@ fn an_unknown_ordinal_and_a_second_driver_are_errors() {
     let message = other.open(0).unwrap_err().to_string();
     let expected = "/nowhere/libcuda.so.1: cannot open a second driver; ";
     assert!(message.contains(expected), "{message}");
+}
+
+/// Returns the error for GPU 0 of the test driver.
+fn error_of_gpu(driver: &Path) -> String {
+    CudaDevice::builder().driver_path(driver).open(0).unwrap_err().to_string()
+}
+
+#[test]
+fn an_old_driver_is_an_error_with_both_versions() {
+    let driver = or_skip!(driver());
+    if is_child("an_old_driver_is_an_error_with_both_versions", "CUDA_ON_CPU_DRIVER", "10020") {
+        let expected = "device `cuda:0`: the driver is too old: found CUDA 10.2, expected 11.0 or \
+                        later; install driver R450 or later";
+        assert_eq!(error_of_gpu(driver), expected);
+    }
+}
+
+#[test]
+fn an_old_gpu_is_an_error_with_both_capabilities() {
+    let driver = or_skip!(driver());
+    if is_child("an_old_gpu_is_an_error_with_both_capabilities", "CUDA_ON_CPU_CAPABILITY", "70") {
+        let expected = "device `cuda:0`: CUDA on the CPU: the compute capability is too low: found \
+                        7.0, expected 7.5 or later; use another GPU or the device `cpu`";
+        assert_eq!(error_of_gpu(driver), expected);
+    }
+}
+
+/// Returns a property of a device.
+fn property(device: &CudaDevice, name: &str) -> Option<String> {
+    device.properties().into_iter().find_map(|(found, value)| (found == name).then_some(value))
+}
+
+fn memory_pools(device: &CudaDevice) -> String {
+    property(device, "memory pools").unwrap()
+}
+
+/// GPUs of compute capability 7.5 have no tensor cores for bf16 and TF32.
+#[test]
+fn a_gpu_of_capability_7_5_runs_only_bf16_products_on_the_host() {
+    let name = "a_gpu_of_capability_7_5_runs_only_bf16_products_on_the_host";
+    or_skip!(driver());
+    if !is_child(name, "CUDA_ON_CPU_CAPABILITY", "75") {
+        assert_eq!(property(&or_skip!(gpu(0)), "run on the host"), None);
+        return;
+    }
+    let device = or_skip!(gpu_with(0, |builder| builder.tf32(true)));
+    let note = property(&device, "run on the host").unwrap();
+    assert!(note.contains("gemm") && note.contains("bf16"), "{note}");
+    let (device, tf32) = (or_skip!(gpu(0)), device);
+    let products = ["gemm", "gemm_batched", "convolve", "convolve_backward_input"];
+    for check in products.into_iter().chain(["convolve_backward_filters", "unary_exp", "copy"]) {
+        Kit::new().cases(4).check(&device, check).unwrap();
+    }
+    // The kit's bounds do not allow TF32.
+    Kit::new().cases(4).check(&tf32, "gemm").unwrap();
+    let _policy = ledger::set_fallback_policy(Policy::Deny);
+    multiply::<f32>(&device).unwrap();
+    multiply::<f64>(&device).unwrap();
+    multiply::<cortado::f16>(&device).unwrap();
+    let denied = multiply::<cortado::bf16>(&device).unwrap_err().to_string();
+    assert!(denied.contains("gemm"), "{denied}");
+}
+
+fn multiply<T: cortado::Element>(device: &CudaDevice) -> Result<()> {
+    let [a, c] = [(); 2].map(|()| Blob::<T, _>::new(device, &[4, 4]).unwrap());
+    let (a, mut c) = (a.data()?, c.data_mut()?);
+    device.gemm(&Gemm::new(4, 4, 4), a.view(), a.view(), c.view_mut())
+}
+
+/// The driver of CUDA 11.0 rejects PTX of later versions than 7.0, and has no memory pools.
+#[test]
+fn the_driver_of_cuda_11_runs_the_kernels() {
+    or_skip!(driver());
+    if is_child("the_driver_of_cuda_11_runs_the_kernels", "CUDA_ON_CPU_DRIVER", "11000") {
+        let device = or_skip!(gpu(0));
+        assert_eq!(memory_pools(&device), "no");
+        check_dropped_memory(&device);
+        Kit::new().check(&device, "gemm").unwrap();
+    }
+}
+
+#[test]
+fn a_gpu_without_memory_pools_frees_memory_after_queued_work() {
+    let device = or_skip!(simulated_gpu(4));
+    assert_eq!(memory_pools(&device), "no");
+    assert_eq!(memory_pools(&or_skip!(gpu(0))), "yes");
+    check_dropped_memory(&device);
+    device.trim_pools().unwrap();
+    let limited = or_skip!(gpu_with(4, |builder| builder.memory_limit(1 << 10)));
+    assert!(matches!(limited.alloc(1 << 11), Err(Error::OutOfMemory { .. })));
+    drop(limited.alloc(1 << 10).unwrap());
+    assert_eq!(limited.alloc(1 << 10).unwrap().len(), 1 << 10);
+}
+
+/// The test driver rejects a module that is already loaded.
+#[test]
+fn devices_on_one_gpu_load_each_module_once() {
+    or_skip!(driver());
+    if is_child("devices_on_one_gpu_load_each_module_once", "CUDA_ON_CPU_LOAD_ONCE", "1") {
+        let scale = |device: &CudaDevice| {
+            let x = values(device, 40);
+            x.scale_data(2.0).unwrap();
+            assert_eq!(first_element(&x), -15.0);
+        };
+        let devices = [0, 0, 1].map(|ordinal| gpu(ordinal).unwrap());
+        devices.iter().for_each(scale);
+        // The last device on a GPU unloads the modules, and a later device loads them again.
+        drop(devices);
+        scale(&gpu(0).unwrap());
+    }
+}
+
+#[test]
+fn each_device_on_a_gpu_has_its_own_memory_limit() {
+    let limited = or_skip!(gpu_with(0, |builder| builder.memory_limit(1 << 20)));
+    let other = or_skip!(gpu(0));
+    let _large = other.alloc(4 << 20).unwrap();
+    let _half = limited.alloc(1 << 19).unwrap();
+    let fork = limited.fork_queue().unwrap();
+    assert!(matches!(fork.alloc(1 << 20), Err(Error::OutOfMemory { .. })));
+    assert_eq!(other.alloc(1 << 20).unwrap().len(), 1 << 20);
 }
 
 #[test]
@@ -171,17 +303,21 @@ fn another_thread_can_use_and_drop_memory() {
 
 #[test]
 fn dropped_memory_is_freed_after_the_work_of_other_queues() {
-    let device = or_skip!(gpu(0));
+    check_dropped_memory(&or_skip!(gpu(0)));
+}
+
+/// Drops memory that queued work of another queue still reads, and checks the result of the work.
+fn check_dropped_memory(device: &CudaDevice) {
     let queue = device.fork_queue().unwrap();
     for _ in 0..20 {
-        let (x, y) = (values(&device, 100_000), Blob::<f32, _>::new(&device, &[100_000]).unwrap());
+        let (x, y) = (values(device, 100_000), Blob::<f32, _>::new(device, &[100_000]).unwrap());
         x.data().unwrap().view().device().unwrap();
         {
             let (x, mut y) = (x.data().unwrap(), y.data_mut().unwrap());
             queue.unary(Unary::Neg, x.view().into(), y.view_mut()).unwrap();
         }
         drop(x);
-        let other = Blob::<f32, _>::new(&device, &[100_000]).unwrap();
+        let other = Blob::<f32, _>::new(device, &[100_000]).unwrap();
         device.fill(9.0, other.data_mut().unwrap().view_mut()).unwrap();
         device.synchronize().unwrap();
         device.order_after(&queue).unwrap();

@@ -1,6 +1,6 @@
 //! GEMM benchmark of cortado's CUDA kernels and cuBLAS, in TFLOP/s.
 
-use crate::{Bench, clock};
+use crate::{Bench, check, clock};
 use cortado::op::{Gemm, RngKey};
 use cortado::{Blob, Element, Filler, Memory, Result, bf16, device::CudaDevice, kernel::Blas};
 
@@ -49,9 +49,9 @@ pub(crate) fn table(bench: &Bench, cublas_required: bool) -> Result<()> {
         if bench.brief { vec![[16, 8, 24]] } else { square_shapes.chain(NET_SHAPES).collect() };
     for shape in shapes {
         let cells = [
-            rate_cells::<f32>(device, &cublas, bench.brief, shape)?,
-            rate_cells::<f32>(&tf32_device, &cublas_tf32, bench.brief, shape)?,
-            rate_cells::<bf16>(device, &cublas, bench.brief, shape)?,
+            rate_cells::<f32>(device, &cublas, (bench.brief, false), shape)?,
+            rate_cells::<f32>(&tf32_device, &cublas_tf32, (bench.brief, true), shape)?,
+            rate_cells::<bf16>(device, &cublas, (bench.brief, false), shape)?,
         ];
         let [m, n, k] = shape;
         println!("| {m} × {n} × {k} |{}", cells.concat());
@@ -64,13 +64,13 @@ pub(crate) fn table(bench: &Bench, cublas_required: bool) -> Result<()> {
 fn rate_cells<T: Element>(
     device: &CudaDevice,
     cublas_device: &Option<CudaDevice>,
-    brief: bool,
+    (brief, tf32): (bool, bool),
     shape: [usize; 3],
 ) -> Result<String> {
-    let cortado_rate = rate::<T>(device, brief, shape)?;
+    let cortado_rate = rate::<T>(device, (brief, tf32), shape)?;
     Ok(match cublas_device {
         Some(cublas_device) => {
-            let cublas_rate = rate::<T>(cublas_device, brief, shape)?;
+            let cublas_rate = rate::<T>(cublas_device, (brief, tf32), shape)?;
             format!(
                 " {cortado_rate:.2} | {cublas_rate:.2} | {:.0} % |",
                 100.0 * cortado_rate / cublas_rate
@@ -80,16 +80,24 @@ fn rate_cells<T: Element>(
     })
 }
 
-/// Returns the rate of a GEMM with random operands, in TFLOP/s.
-fn rate<T: Element>(device: &CudaDevice, brief: bool, [m, n, k]: [usize; 3]) -> Result<f64> {
+/// Returns the rate of a GEMM with random operands, in TFLOP/s. Checks the product; `tf32` allows
+/// operands that are rounded to TF32.
+fn rate<T: Element>(
+    device: &CudaDevice,
+    (brief, tf32): (bool, bool),
+    [m, n, k]: [usize; 3],
+) -> Result<f64> {
     let random_blob = |shape: [usize; 2]| -> Result<Blob<T, CudaDevice>> {
         let blob = Blob::new(device, &shape)?;
         Filler::Uniform { min: -1.0, max: 1.0 }.fill(&blob, RngKey::new(1))?;
         Ok(blob)
     };
     let (a, b, c) = (random_blob([m, k])?, random_blob([k, n])?, random_blob([m, n])?);
-    let (op, a, b, mut c) = (Gemm::new(m, n, k), a.data()?, b.data()?, c.data_mut()?);
-    let seconds =
-        clock::seconds(device, brief, || device.gemm(&op, a.view(), b.view(), c.view_mut()))?;
+    let op = Gemm::new(m, n, k);
+    let seconds = {
+        let (a, b, mut c) = (a.data()?, b.data()?, c.data_mut()?);
+        clock::seconds(device, brief, || device.gemm(&op, a.view(), b.view(), c.view_mut()))?
+    };
+    check::product(&op, [&a.to_vec()?, &b.to_vec()?, &c.to_vec()?], tf32)?;
     Ok(op.flops() as f64 / seconds / 1e12)
 }

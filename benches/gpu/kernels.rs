@@ -1,16 +1,19 @@
 //! GPU benchmarks of the kernels in the bench kit: module load times, and bandwidths relative to a
-//! copy.
+//! copy. The kernels' results are compared with those of the CPU.
 
-use crate::{Bench, clock};
+use crate::{Bench, check, clock};
 use cortado::{
-    Element, Result,
+    CpuDevice, Element, Result,
     bench_kit::{SizeRange, cases},
     bf16,
+    element::DType,
 };
 use std::time::Instant;
 
 pub(crate) fn tables(bench: &Bench) -> Result<()> {
     load_times(bench)?;
+    check_values::<f32>(bench)?;
+    check_values::<bf16>(bench)?;
     bandwidths::<f32>(bench)?;
     bandwidths::<bf16>(bench)
 }
@@ -33,6 +36,18 @@ fn load_times(bench: &Bench) -> Result<()> {
         "\n### Loading\n\nThe first runs of all kernels take {total:.2} s, of which {kernel} (the \
          slowest) takes {seconds:.2} s. The driver caches compiled kernels between processes."
     );
+    Ok(())
+}
+
+/// Compares the results of every kernel with those of the CPU, for operands of up to 2²² elements.
+fn check_values<T: Element>(bench: &Bench) -> Result<()> {
+    let sizes = if bench.brief { SizeRange::Smoke } else { SizeRange::Full };
+    let tolerance = if T::DTYPE == DType::F32 { 1e-4 } else { 0.02 };
+    let host = cases::<T>(&CpuDevice::new(), sizes)?;
+    for (own, host) in cases::<T>(&bench.device, sizes)?.into_iter().zip(host) {
+        let bound = |expected: f64| tolerance * (1.0 + expected.abs());
+        check::values(&own.name(), &own.values()?, &host.values()?, bound)?;
+    }
     Ok(())
 }
 

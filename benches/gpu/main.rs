@@ -1,6 +1,6 @@
 //! Benchmarks of an NVIDIA GPU: host transfers, kernels relative to the bandwidth of a copy, GEMM
 //! compared with cuBLAS, and training steps. The GPU benchmarks print their results as Markdown
-//! tables.
+//! tables, and fail if a copy, a kernel, a GEMM or a net computes a wrong value.
 //!
 //! ```sh
 //! cargo bench --features cuda --bench gpu              # on a GPU; takes minutes
@@ -10,6 +10,7 @@
 //! On a machine without cargo, `scripts/gpu.sh` runs this benchmark and trains the same nets in
 //! PyTorch.
 
+mod check;
 mod clock;
 #[path = "../../tests/cuda_on_cpu/mod.rs"]
 mod cuda_on_cpu;

@@ -1,9 +1,8 @@
 //! Benchmarks of training steps of the example nets, with inputs that are already on the GPU.
 
-use crate::{Bench, clock};
+use crate::{Bench, check, clock};
 use cortado::{
-    Memory, Result, Solver,
-    device::CudaDevice,
+    CpuDevice, Device, Memory, Result, Solver,
     proto::{LayerParameter, NetParameter, SolverParameter, parse_text},
 };
 use std::{fs, time::Instant};
@@ -32,6 +31,11 @@ pub(crate) fn table(bench: &Bench) -> Result<()> {
         solver.step(1)?;
         bench.device.synchronize()?;
         let first_ms = start.elapsed().as_secs_f64() * 1e3;
+        // The loss after the first step depends on every forward and backward kernel of the net.
+        let mut host = self::solver(&CpuDevice::new(), path, [batch, channels, rows, columns])?;
+        host.step(1)?;
+        let losses = [solver.net_mut().forward()?, host.net_mut().forward()?];
+        check::values(name, &losses[..1], &losses[1..], |loss| 2e-3 * loss.abs())?;
         if bench.brief {
             println!("| {name} | {batch} | {first_ms:.1} | | |");
             return Ok(());
@@ -46,7 +50,7 @@ pub(crate) fn table(bench: &Bench) -> Result<()> {
 
 /// Builds a solver for the net at `path`. The input images are constant, so the net's DummyData
 /// layer fills the images only once.
-fn solver(device: &CudaDevice, path: &str, shape: [usize; 4]) -> Result<Solver<f32>> {
+fn solver(device: &impl Device, path: &str, shape: [usize; 4]) -> Result<Solver<f32>> {
     let text = fs::read_to_string(path).map_err(|error| cortado::Error::io(path, error))?;
     let mut net: NetParameter = parse_text(text, path)?;
     net.layer.retain(|layer| !["Data", "Input"].contains(&layer.r#type()));

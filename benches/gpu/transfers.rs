@@ -1,6 +1,6 @@
 //! Benchmarks of copies between host and GPU, with and without GEMM on another queue.
 
-use crate::{Bench, clock};
+use crate::{Bench, check, clock};
 use cortado::{Blob, Memory, Result, device::CudaDevice, kernel::Blas, op::Gemm};
 
 /// Prints the rates, in GB/s, of copies between the GPU and pageable or pinned host memory. Also
@@ -25,9 +25,23 @@ pub(crate) fn table(bench: &Bench) -> Result<()> {
         }
         let [up, down, pinned_up, pinned_down] =
             [0, 1, 2, 3].map(|i| bytes as f64 / times[i] / 1e9);
+        check_copies(device, bytes)?;
         println!("| {bytes} | {up:.2} | {pinned_up:.2} | {down:.2} | {pinned_down:.2} |");
     }
     overlap(bench)
+}
+
+/// Copies bytes to the GPU and back, and checks the bytes.
+fn check_copies(device: &CudaDevice, bytes: usize) -> Result<()> {
+    let mut pinned = device.alloc_host(bytes)?;
+    pinned.iter_mut().enumerate().for_each(|(i, byte)| *byte = (i % 251) as u8);
+    let (mut buffer, mut copied) = (device.alloc(bytes)?, vec![0; bytes]);
+    device.upload(&pinned, &mut buffer, 0)?;
+    device.download(&buffer, 0, &mut copied)?;
+    let wrong = copied.iter().zip(pinned.iter()).position(|(found, expected)| found != expected);
+    let wrong = wrong.map(|at| [f64::from(copied[at]), f64::from(pinned[at])]);
+    let [found, expected] = wrong.unwrap_or_default();
+    check::values("copied byte", &[found], &[expected], |_| 0.0)
 }
 
 /// Times a pinned upload on one queue while another queue runs GEMM for about the same time.
@@ -36,8 +50,8 @@ fn overlap(bench: &Bench) -> Result<()> {
     let (bytes, n) = if brief { (1 << 16, 16) } else { (1 << 28, 2048) };
     let copy_queue = device.fork_queue()?;
     let (pinned, mut buffer) = (device.alloc_host(bytes)?, copy_queue.alloc(bytes)?);
-    let [a, c] = [(); 2].map(|()| Blob::<f32, CudaDevice>::new(device, &[n, n]));
-    let (a, c) = (a?, c?);
+    let a = Blob::<f32, CudaDevice>::ones(device, &[n, n])?;
+    let c = Blob::<f32, CudaDevice>::new(device, &[n, n])?;
     let (op, operand, mut result) = (Gemm::new(n, n, n), a.data()?, c.data_mut()?);
     let mut multiply = || device.gemm(&op, operand.view(), operand.view(), result.view_mut());
     let copy_time =
@@ -50,6 +64,9 @@ fn overlap(bench: &Bench) -> Result<()> {
         copy_queue.upload(&pinned, &mut buffer, 0)?;
         device.synchronize()
     })?;
+    drop(result);
+    let products: Vec<f64> = c.to_vec()?.into_iter().map(f64::from).collect();
+    check::values("gemm beside an upload", &products, &vec![n as f64; n * n], |_| 0.0)?;
     let hidden_percent = 100.0 * (copy_time + gemms_time - total_time) / copy_time.min(gemms_time);
     let [copy_ms, gemms_ms, total_ms] =
         [copy_time, gemms_time, total_time].map(|seconds| seconds * 1e3);

@@ -58,7 +58,8 @@ pub enum SizeRange {
     Large,
 }
 
-type Run<T> = Box<dyn Fn(&AnyDevice, &[Blob<T>]) -> Result<()>>;
+/// Runs a kernel. Returns the result of a kernel that has no output operand.
+type Run<T> = Box<dyn Fn(&AnyDevice, &[Blob<T>]) -> Result<Option<f64>>>;
 
 /// Benchmark case: a kernel with operands of one size.
 ///
@@ -121,7 +122,31 @@ impl<T: Element> Case<T> {
     /// # Errors
     /// Returns an error if the kernel fails.
     pub fn enqueue(&self) -> Result<()> {
-        (self.run)(&self.device, &self.blobs)
+        (self.run)(&self.device, &self.blobs).map(drop)
+    }
+
+    /// Runs the kernel once and returns its result: the number that the kernel returns, or else the
+    /// elements of the output. All devices compute the same results up to rounding, because the
+    /// operands do not depend on the device.
+    ///
+    /// # Errors
+    /// Returns an error if the kernel or the download fails.
+    ///
+    /// ```
+    /// use cortado::{CpuDevice, bench_kit::{SizeRange, cases}};
+    ///
+    /// let cases = cases::<f32>(&CpuDevice::new(), SizeRange::Smoke)?;
+    /// let relu = cases.iter().find(|case| case.kernel() == "unary relu").unwrap();
+    /// let values = relu.values()?;
+    /// assert!(values.len() == relu.size() && values.iter().all(|value| *value >= 0.25));
+    /// # Ok::<(), cortado::Error>(())
+    /// ```
+    pub fn values(&self) -> Result<Vec<f64>> {
+        match ((self.run)(&self.device, &self.blobs)?, self.blobs.last()) {
+            (Some(number), _) => Ok(vec![number]),
+            (None, None) => Ok(Vec::new()),
+            (None, Some(output)) => Ok(output.to_vec()?.into_iter().map(T::to_f64).collect()),
+        }
     }
 
     /// Uploads the operands, runs the kernel once, and downloads the result.
@@ -186,6 +211,31 @@ impl<T: Element> CaseList<'_, T> {
         (accesses, flops): (usize, u64),
         run: impl Fn(&AnyDevice, &[Blob<T>]) -> Result<()> + 'static,
     ) -> Result<()> {
+        let run = move |device: &AnyDevice, blobs: &[Blob<T>]| run(device, blobs).map(|()| None);
+        self.add_run((kernel, size), lengths, (accesses, flops), Box::new(run))
+    }
+
+    /// Like [`add`](Self::add), but for a kernel that returns a number and has no output operand.
+    fn add_number(
+        &mut self,
+        name: (&'static str, usize),
+        lengths: &[usize],
+        work: (usize, u64),
+        run: impl Fn(&AnyDevice, &[Blob<T>]) -> Result<T::Acc> + 'static,
+    ) -> Result<()> {
+        let run = move |device: &AnyDevice, blobs: &[Blob<T>]| {
+            run(device, blobs).map(|number| Some(number.to_f64()))
+        };
+        self.add_run(name, lengths, work, Box::new(run))
+    }
+
+    fn add_run(
+        &mut self,
+        (kernel, size): (&'static str, usize),
+        lengths: &[usize],
+        (accesses, flops): (usize, u64),
+        run: Run<T>,
+    ) -> Result<()> {
         let random_blob = |(i, &len): (usize, &usize)| {
             let blob = Blob::new(self.device, &[len])?;
             let key = RngKey::new(0).child(i as u64);
@@ -194,7 +244,7 @@ impl<T: Element> CaseList<'_, T> {
         };
         let blobs = lengths.iter().enumerate().map(random_blob).collect::<Result<_>>()?;
         let work = Work { bytes: (accesses * size_of::<T>()) as u64, flops };
-        let (device, run) = (self.device.clone(), Box::new(run));
+        let device = self.device.clone();
         self.cases.push(Case { device, kernel, size, work, blobs, run });
         Ok(())
     }
@@ -211,10 +261,10 @@ fn vectors<T: Element>(list: &mut CaseList<'_, T>, n: usize) -> Result<()> {
     list.add(("axpy", n), &[n, n], (3 * n, 2 * count), move |d, b| {
         d.axpy(alpha, b[0].data()?.view(), b[1].data_mut()?.view_mut())
     })?;
-    list.add(("dot", n), &[n, n], (2 * n, 2 * count), |d, b| {
-        d.dot(b[0].data()?.view(), b[1].data()?.view()).map(drop)
+    list.add_number(("dot", n), &[n, n], (2 * n, 2 * count), |d, b| {
+        d.dot(b[0].data()?.view(), b[1].data()?.view())
     })?;
-    list.add(("asum", n), &[n], (n, count), |d, b| d.asum(b[0].data()?.view()).map(drop))?;
+    list.add_number(("asum", n), &[n], (n, count), |d, b| d.asum(b[0].data()?.view()))?;
     let functions = [("unary exp", Unary::Exp), ("unary relu", Unary::Relu { slope: T::acc(0.0) })];
     for (name, op) in functions {
         list.add((name, n), &[n, n], (2 * n, count), move |d, b| {

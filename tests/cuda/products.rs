@@ -2,10 +2,13 @@
 //! are integers, so sums are exact in any order. The matrix sizes cover every tile shape of the
 //! CUDA kernels, and sums that are split among thread blocks.
 
-use super::{gpu, gpu_with};
+use super::{gpu, gpu_with, is_child, simulated_gpu};
 use cortado::{
-    CpuDevice, Device, Element, Result, SyncedMemory, View, ViewMut,
+    Blob, CpuDevice, Device, Element, Memory, Result, SyncedMemory, View, ViewMut,
+    conformance::Kit,
+    device::CudaDevice,
     element::{DType, bf16, f16},
+    kernel::Blas,
     op::{Axis, Convolution, Gemm, Gemv, Reduce, SpatialAxis, Transpose, Window},
 };
 
@@ -76,7 +79,9 @@ impl<T: Element> Kernel<T> {
         let expected = self.result(&CpuDevice::new());
         // Rounding to TF32 does not change the operands, which are integers with few bits.
         let tf32 = (T::DTYPE == DType::F32).then(|| gpu_with(0, |builder| builder.tf32(true)));
-        for gpu in [gpu(0), tf32.flatten()].into_iter().flatten() {
+        // With the grids of a large GPU, fewer matrices have large tiles, and sums have more parts.
+        let large_gpu = gpu_with(0, |builder| builder.multiprocessors(132));
+        for gpu in [gpu(0), large_gpu, tf32.flatten()].into_iter().flatten() {
             let found = self.result(&gpu);
             let mut pairs = found.iter().zip(&expected).enumerate();
             let difference = pairs.find(|(_, (found, expected))| found != expected);
@@ -172,4 +177,44 @@ fn convolutions<T: Element>() -> Vec<Kernel<T>> {
 #[test]
 fn convolutions_of_many_planes_equal_the_cpu() {
     check_each_type!(convolutions);
+}
+
+/// Opens a GPU on which GEMM and convolution use large tiles for all matrices. Otherwise, none of
+/// the kit's matrices is large enough for large tiles.
+fn gpu_with_large_tiles(ordinal: u32) -> Option<CudaDevice> {
+    gpu_with(ordinal, |builder| builder.large_tiles(true))
+}
+
+#[test]
+fn large_tiles_pass_the_gemm_checks_of_the_conformance_kit() {
+    let device = or_skip!(gpu_with_large_tiles(0));
+    for check in ["gemm", "gemm_batched"] {
+        Kit::new().cases(16).check(&device, check).unwrap();
+    }
+}
+
+#[test]
+fn large_tiles_pass_the_convolution_checks_of_the_conformance_kit() {
+    let device = or_skip!(gpu_with_large_tiles(0));
+    for check in ["convolve", "convolve_backward_input", "convolve_backward_filters"] {
+        Kit::new().cases(16).check(&device, check).unwrap();
+    }
+}
+
+/// On GPU 2 of the test driver, the kernel that `CUDA_ON_CPU_FAILING` names fails.
+#[test]
+fn small_products_use_large_tiles_on_request() {
+    let name = "products::small_products_use_large_tiles_on_request";
+    or_skip!(simulated_gpu(0));
+    if is_child(name, "CUDA_ON_CPU_FAILING", "gemm_large_f32") {
+        let multiply = |device: &CudaDevice| {
+            let [a, c] = [(); 2].map(|()| Blob::<f32, _>::new(device, &[4, 4]).unwrap());
+            let (a, mut c) = (a.data().unwrap(), c.data_mut().unwrap());
+            device.gemm(&Gemm::new(4, 4, 4), a.view(), a.view(), c.view_mut()).unwrap();
+            device.synchronize()
+        };
+        multiply(&gpu(2).unwrap()).unwrap();
+        let message = multiply(&gpu_with_large_tiles(2).unwrap()).unwrap_err().to_string();
+        assert!(message.contains("gemm_large_f32"), "{message}");
+    }
 }

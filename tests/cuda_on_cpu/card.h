@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -49,6 +50,8 @@ struct Card {
     // GPU return.
     Code failed = SUCCESS;
     unsigned retained = 0;
+    // PTX of the modules that are loaded.
+    std::multiset<std::string> modules;
     size_t allocated_bytes = 0;
     // Sizes of the allocated blocks in bytes, keyed by address.
     std::map<uint64_t, size_t> memory;
@@ -69,11 +72,23 @@ struct Card {
 };
 
 // Number of simulated GPUs. Simulated GPUs 0 and 1 work, on GPU 2 the kernel `exp_f64` fails with
-// an illegal address, and GPU 3 has only 1 MiB of memory.
-constexpr int CARDS = 4;
+// an illegal address, GPU 3 has only 1 MiB of memory, and GPU 4 has no memory pools.
+constexpr int CARDS = 5;
 Card &card(int number);
 
-// Returns whether the kernel named `kernel` must fail on the simulated GPU `card`.
+// Returns the CUDA version of the simulated driver, 1000 · major + 10 · minor: the environment
+// variable `CUDA_ON_CPU_DRIVER` or that of CUDA 13.0.
+int driver_version();
+
+// Returns the compute capability of the simulated GPUs, 10 · major + minor: the environment variable
+// `CUDA_ON_CPU_CAPABILITY` or 8.0.
+int capability();
+
+// Returns whether a simulated GPU has memory pools, which came with CUDA 11.2.
+bool has_memory_pools(int card);
+
+// Returns whether the kernel named `kernel` must fail on the simulated GPU `card`. The environment
+// variable `CUDA_ON_CPU_FAILING` names the kernel that fails on GPU 2.
 bool kernel_fails(const Card &card, const std::string &kernel);
 
 // Pinned host memory. A queued copy reads pinned memory when the copy runs, not when the copy is

@@ -11,11 +11,13 @@ enum Code : int {
     INVALID_DEVICE = 101,
     INVALID_CONTEXT = 201,
     INVALID_PTX = 218,
+    UNSUPPORTED_PTX_VERSION = 222,
     INVALID_HANDLE = 400,
     NOT_FOUND = 500,
     NOT_READY = 600,
     ILLEGAL_ADDRESS = 700,
     LAUNCH_FAILED = 719,
+    NOT_SUPPORTED = 801,
 };
 
 }  // namespace cuda_on_cpu

@@ -36,6 +36,7 @@ ENTRY cuMemPoolCreate(void **pool, const void *properties) {
     int words[4];
     memcpy(words, properties, sizeof words);
     if (words[0] != 1 || words[1] != 0 || words[2] != 1 || words[3] >= CARDS) return INVALID_VALUE;
+    if (!has_memory_pools(words[3])) return NOT_SUPPORTED;
     *pool = new Pool{words[3]};
     return SUCCESS;
 }
@@ -73,6 +74,19 @@ ENTRY cuMemFreeAsync(uint64_t address, void *stream) {
     if (!card->memory.count(address)) return INVALID_VALUE;
     queue_of(stream)->add([=] { return card->release(address); });
     return SUCCESS;
+}
+
+ENTRY cuMemAlloc_v2(uint64_t *address, size_t bytes) {
+    REQUIRE_CARD;
+    return card.allocate(address, bytes);
+}
+
+// Releases device memory at once, although a real driver waits for queued work in most cases. Queued
+// work that uses the memory therefore fails.
+ENTRY cuMemFree_v2(uint64_t address) {
+    LOCK_DRIVER;
+    if (!current_card) return INVALID_CONTEXT;
+    return current_card->release(address);
 }
 
 ENTRY cuMemAllocHost_v2(void **start, size_t bytes) {

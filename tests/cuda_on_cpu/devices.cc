@@ -3,13 +3,19 @@
 #include <string.h>
 
 #include "entry.h"
+#include "shared_memory.h"
 
 using namespace cuda_on_cpu;
 
-ENTRY cuInit(unsigned) { return SUCCESS; }
+// Fails if the simulated driver no longer poisons shared memory.
+ENTRY cuInit(unsigned) {
+    LOCK_DRIVER;
+    static const bool poisoned = shared_memory_is_poisoned();
+    return poisoned ? SUCCESS : NOT_INITIALIZED;
+}
 
 ENTRY cuDriverGetVersion(int *version) {
-    *version = 13000;
+    *version = driver_version();
     return SUCCESS;
 }
 
@@ -34,16 +40,18 @@ ENTRY cuDeviceTotalMem_v2(size_t *bytes, int device) {
     return SUCCESS;
 }
 
-ENTRY cuDeviceGetAttribute(int *value, int attribute, int) {
+ENTRY cuDeviceGetAttribute(int *value, int attribute, int device) {
     switch (attribute) {
         case 1: *value = 1024; break;        // threads per block
         case 8: *value = 48 << 10; break;    // shared memory per block
         case 10: *value = 32; break;         // lanes per warp
         case 16: *value = 2; break;          // multiprocessors
-        case 75: *value = 8; break;          // compute capability, major
-        case 76: *value = 0; break;          // and minor
-        case 97: *value = 227 << 10; break;  // shared memory per block, opt-in
-        case 115: *value = 1; break;         // memory pools supported
+        case 75: *value = capability() / 10; break;  // compute capability, major
+        case 76: *value = capability() % 10; break;  // and minor
+        case 115:                            // memory pools supported
+            if (driver_version() < 11020) return INVALID_VALUE;
+            *value = has_memory_pools(device);
+            break;
         default: return INVALID_VALUE;
     }
     return SUCCESS;
@@ -96,10 +104,13 @@ static const struct {
     {INVALID_DEVICE, "CUDA_ERROR_INVALID_DEVICE", "invalid device ordinal"},
     {INVALID_CONTEXT, "CUDA_ERROR_INVALID_CONTEXT", "invalid device context"},
     {INVALID_PTX, "CUDA_ERROR_INVALID_PTX", "a PTX JIT compilation failed"},
+    {UNSUPPORTED_PTX_VERSION, "CUDA_ERROR_UNSUPPORTED_PTX_VERSION",
+     "the provided PTX was compiled with an unsupported toolchain"},
     {INVALID_HANDLE, "CUDA_ERROR_INVALID_HANDLE", "invalid resource handle"},
     {NOT_FOUND, "CUDA_ERROR_NOT_FOUND", "named symbol not found"},
     {ILLEGAL_ADDRESS, "CUDA_ERROR_ILLEGAL_ADDRESS", "an illegal memory access was encountered"},
     {LAUNCH_FAILED, "CUDA_ERROR_LAUNCH_FAILED", "unspecified launch failure"},
+    {NOT_SUPPORTED, "CUDA_ERROR_NOT_SUPPORTED", "operation not supported"},
 };
 
 ENTRY cuGetErrorName(int code, const char **name) {

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "fiber.h"
+#include "shared_memory.h"
 
 namespace cuda_on_cpu {
 
@@ -152,6 +153,9 @@ std::string run(Launch &launch) {
     grid.workers.resize(size_t(threads.x) * threads.y * threads.z);
     grid.exchange_slots.resize((grid.workers.size() + 31) / 32 * 32);
     grid.idle_fibers = std::move(idle_fibers);
+    poison_shared_memory();
+    // `idle_fibers` was empty, and was overwritten.
+    new (&idle_fibers) std::vector<std::unique_ptr<Fiber>>();
     for (size_t i = 0; i < grid.workers.size(); i++) {
         const unsigned n = i;
         const unsigned row = n / threads.x;
@@ -168,9 +172,6 @@ std::string run(Launch &launch) {
             for (unsigned x = 0; x < launch.blocks.x && error.empty(); x++) {
                 shape.index = {x, y, z};
                 for (Worker &worker : grid.workers) worker.state = State::Ready;
-                // Shared memory is filled with NaN, which reveals a kernel that reads shared memory
-                // before writing it. On a GPU, shared memory is initially undefined.
-                if (launch.shared) memset(launch.kernel->shared(), 0xff, launch.shared);
                 error = run_block(grid);
             }
         }

@@ -12,7 +12,6 @@ namespace cuda_on_cpu {
 struct Launch {
     const Kernel *kernel;
     Index blocks, threads;
-    size_t shared;
     // Copies of the arguments of the launched kernel.
     std::vector<std::vector<char>> arguments;
 };

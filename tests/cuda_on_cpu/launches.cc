@@ -1,8 +1,8 @@
 // Driver functions that load modules and launch kernels.
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <set>
 
 #include "entry.h"
 #include "grid.h"
@@ -11,12 +11,10 @@ using namespace cuda_on_cpu;
 
 namespace {
 
-// Kernel of a module, with the maximum shared memory in bytes that a launch of the kernel may
-// request.
+// Kernel of a module.
 struct Function {
     const Kernel *kernel;
     Card *card;
-    size_t shared;
 };
 
 // Loaded module, whose PTX the driver does not execute. A lookup in a module finds only the kernels
@@ -27,19 +25,46 @@ struct Module {
     std::map<std::string, Function> functions;
 };
 
+// Returns the PTX version of a module, 10 · major + minor, or 0 if the PTX states none.
+int ptx_version(const std::string &ptx) {
+    int major = 0, minor = 0;
+    const size_t at = ptx.find(".version ");
+    if (at != ptx.npos) sscanf(ptx.c_str() + at, ".version %d.%d", &major, &minor);
+    return 10 * major + minor;
+}
+
+// Returns the compute capability that a module needs, 10 · major + minor, or 0 if the PTX states none.
+int ptx_target(const std::string &ptx) {
+    int target = 0;
+    const size_t at = ptx.find(".target ");
+    if (at != ptx.npos) sscanf(ptx.c_str() + at, ".target sm_%d", &target);
+    return target;
+}
+
 }  // namespace
 
+// CUDA 11.0 introduced PTX 7.0, CUDA 12.0 introduced PTX 8.0, and the minor numbers are equal.
 ENTRY cuModuleLoadDataEx(void **module, const void *image, unsigned, void *, void *) {
     REQUIRE_CARD;
     const std::string ptx = static_cast<const char *>(image);
-    if (ptx.find(".target sm_80") == ptx.npos) return INVALID_PTX;
+    const int target = ptx_target(ptx);
+    if (target == 0 || target > capability()) return INVALID_PTX;
+    if (ptx_version(ptx) > driver_version() / 100 - 40 + driver_version() / 10 % 10) {
+        return UNSUPPORTED_PTX_VERSION;
+    }
+    // For tests: rejects a module that is already loaded.
+    if (getenv("CUDA_ON_CPU_LOAD_ONCE") && card.modules.count(ptx)) return INVALID_VALUE;
+    card.modules.insert(ptx);
     *module = new Module{ptx, &card, {}};
     return SUCCESS;
 }
 
 ENTRY cuModuleUnload(void *module) {
     LOCK_DRIVER;
-    delete static_cast<Module *>(module);
+    const auto *unloaded = static_cast<Module *>(module);
+    auto &modules = unloaded->card->modules;
+    modules.erase(modules.find(unloaded->ptx));
+    delete unloaded;
     return SUCCESS;
 }
 
@@ -50,16 +75,8 @@ ENTRY cuModuleGetFunction(void **function, void *from, const char *name) {
     if (module->card != &card) return INVALID_HANDLE;
     if (module->ptx.find(std::string(".entry ") + name + "(") == std::string::npos) return NOT_FOUND;
     if (known == kernels().end()) return NOT_FOUND;
-    Function found = {&known->second, &card, 48 << 10};
+    Function found = {&known->second, &card};
     *function = &module->functions.emplace(name, found).first->second;
-    return SUCCESS;
-}
-
-ENTRY cuFuncSetAttribute(void *function, int attribute, int value) {
-    REQUIRE_CARD;
-    (void)card;
-    if (attribute != 8 || value < 0 || size_t(value) > SHARED) return INVALID_VALUE;
-    static_cast<Function *>(function)->shared = value;
     return SUCCESS;
 }
 
@@ -75,12 +92,9 @@ ENTRY cuLaunchKernel(void *handle, unsigned grid_x, unsigned grid_y, unsigned gr
     const uint64_t blocks = uint64_t(grid_x) * grid_y * grid_z;
     if (threads == 0 || threads > 1024 || block_z > 64) return INVALID_VALUE;
     if (blocks == 0 || grid_x > 0x7fffffff || grid_y > 65535 || grid_z > 65535) return INVALID_VALUE;
-    if (shared > function->shared || extra) return INVALID_VALUE;
-    if (shared > 0 && !kernel->shared) {
-        fprintf(stderr, "CUDA on the CPU: %s declares no shared memory\n", kernel->name.c_str());
-        return INVALID_VALUE;
-    }
-    Launch launch = {kernel, {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared, {}};
+    // No kernel declares dynamic shared memory.
+    if (shared > 0 || extra) return INVALID_VALUE;
+    Launch launch = {kernel, {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, {}};
     for (size_t i = 0; i < kernel->arguments.size(); i++) {
         const auto *first = static_cast<const char *>(arguments[i]);
         launch.arguments.emplace_back(first, first + kernel->arguments[i]);

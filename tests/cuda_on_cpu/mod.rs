@@ -120,25 +120,11 @@ fn registrations(source: &Path) -> String {
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
 
     let mut code = format!("#include {source:?}\n#include \"registry.h\"\n");
-    let mut shared = "nullptr".to_owned();
-    // A kernel source declares dynamic shared memory in the form `extern __shared__ float sums[];`.
-    if let Some((_, rest)) = text.split_once("extern __shared__ ") {
-        let (declared, _) =
-            rest.split_once("[]").expect("shared memory of a kernel must have no fixed size");
-        let (kind, name) =
-            declared.trim().rsplit_once(' ').expect("shared memory of a kernel must have a name");
-        code += &format!(
-            "alignas(16) thread_local {kind} {name}[cuda_on_cpu::SHARED / sizeof({name}[0])];\n\
-             static char *shared_memory() {{ return reinterpret_cast<char *>({name}); }}\n"
-        );
-        shared = "shared_memory".into();
-    }
     for rest in text.split("extern \"C\" __global__ void ").skip(1) {
         let (name, _) = rest.split_once('(').expect("a kernel must have a parameter list");
         let name = name.trim();
-        code += &format!(
-            "static cuda_on_cpu::Registration<{name}> {name}_registration(\"{name}\", {shared});\n"
-        );
+        code +=
+            &format!("static cuda_on_cpu::Registration<{name}> {name}_registration(\"{name}\");\n");
     }
     code
 }

@@ -18,13 +18,23 @@ fn gpus_are_listed_and_used_by_name_and_number() {
         Ran::new(args, output.unwrap())
     };
     let listed = run("device-query --gpu all").succeeded().out;
-    for part in ["cuda:0", "cuda:1", "compute capability", "8.0", "CUDA 13.0"] {
+    for part in ["cuda:0", "cuda:1", "compute capability", "8.0", "CUDA 13.0", "memory pools"] {
         assert!(listed.contains(part), "{listed}");
     }
     assert!(run("device-query").succeeded().out.contains("cuda:0"));
     assert!(!run("device-query --device cuda:1").succeeded().out.contains("cuda:0"));
     run("device-query --gpu 9").failed_with(&["device cuda:9 not found", "cpu, cuda:0, cuda:1"]);
-    run("time --model net.prototxt --device cuda:9").failed_with(&["`cuda:9`", "4 found"]);
+    run("time --model net.prototxt --device cuda:9").failed_with(&["`cuda:9`", "5 found"]);
+    let old_gpu = |args: &str| {
+        let mut command = folder.command(args);
+        command.env("CORTADO_LIBCUDA", &driver).env("CUDA_ON_CPU_CAPABILITY", "70");
+        Ran::new(args, command.output().unwrap())
+    };
+    let listed = old_gpu("device-query").succeeded().out;
+    for part in ["cpu\n", "cuda:0\n", "not usable", "found 7.0, expected 7.5"] {
+        assert!(listed.contains(part), "{listed}");
+    }
+    old_gpu("device-query --gpu 0").failed_with(&["found 7.0, expected 7.5"]);
     let log = run("train --solver solver.prototxt --gpu 1").succeeded().log;
     assert!(log.iter().any(|line| line.starts_with("Use cuda:1, ")), "{log:#?}");
 }

@@ -74,18 +74,22 @@ impl CudaBuffer {
 fn alloc(owner: &Stream, bytes: usize) -> Result<CUdeviceptr> {
     let context = &owner.context;
     context.enter()?;
+    let out_of_memory = || Error::OutOfMemory { device: context.name.clone(), bytes };
+    if !owner.budget.reserve(bytes) {
+        return Err(out_of_memory());
+    }
     let address = match context.pool.take(bytes, owner.raw()) {
-        Err(failure) if failure.is_out_of_memory() => {
-            owner.wait()?;
-            context.pool.release().map_err(|failure| context.error(failure))?;
-            context.pool.take(bytes, owner.raw())
-        }
-        result => result,
+        Err(failure) if failure.is_out_of_memory() => owner.wait().and_then(|()| {
+            let trimmed = context.pool.release();
+            let retried = trimmed.and_then(|()| context.pool.take(bytes, owner.raw()));
+            retried.map_err(|failure| match failure.is_out_of_memory() {
+                true => out_of_memory(),
+                false => context.error(failure),
+            })
+        }),
+        result => result.map_err(|failure| context.error(failure)),
     };
-    address.map_err(|failure| match failure.is_out_of_memory() {
-        true => Error::OutOfMemory { device: context.name.clone(), bytes },
-        false => context.error(failure),
-    })
+    address.inspect_err(|_| owner.budget.release(bytes))
 }
 
 impl Drop for CudaBuffer {
@@ -97,7 +101,8 @@ impl Drop for CudaBuffer {
             // `order_after` fails only if the GPU is lost, together with all of its memory.
             let _ = self.owner.order_after(user);
         }
-        self.owner.context.pool.give(self.address, self.bytes, self.owner.raw());
+        self.owner.context.pool.give(self.address, self.owner.raw());
+        self.owner.budget.release(self.bytes);
     }
 }
 

@@ -5,6 +5,7 @@ use super::{
     memory_pool::MemoryPool,
     module::Modules,
     pinned_pool::PinnedPool,
+    requirements::{self, Version},
 };
 use crate::{
     error::{Error, Result},
@@ -16,7 +17,14 @@ use cust::{
     device::{Device, DeviceAttribute},
     sys::{CUresult, CUstream},
 };
-use std::{collections::VecDeque, env};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    env,
+    sync::{Arc, LazyLock, Weak},
+};
+
+/// The open context of each GPU.
+static OPEN: LazyLock<Mutex<BTreeMap<u32, Weak<Context>>>> = LazyLock::new(Mutex::default);
 
 pub(super) struct Context {
     pub(super) name: String,
@@ -27,6 +35,7 @@ pub(super) struct Context {
     pub(super) pool: MemoryPool,
     primary: Primary,
     device: Device,
+    capability: Version,
     pub(super) multiprocessors: usize,
     pub(super) launches: Launches,
     /// Whether each kernel launch waits until the kernel has run.
@@ -34,21 +43,37 @@ pub(super) struct Context {
 }
 
 impl Context {
-    /// Opens GPU number `ordinal`, and uses at most `limit` bytes of its memory.
-    pub(super) fn new(ordinal: u32, limit: Option<usize>) -> Result<Self> {
+    /// Returns the context of GPU number `ordinal`, which all devices on the GPU share until they are
+    /// dropped.
+    pub(super) fn open(ordinal: u32) -> Result<Arc<Self>> {
+        let mut open = OPEN.lock();
+        if let Some(context) = open.get(&ordinal).and_then(Weak::upgrade) {
+            return Ok(context);
+        }
+        let context = Arc::new(Self::new(ordinal)?);
+        open.insert(ordinal, Arc::downgrade(&context));
+        Ok(context)
+    }
+
+    fn new(ordinal: u32) -> Result<Self> {
         let name = format!("cuda:{ordinal}");
         let on = |failure: CudaFailure| failure.on(&name);
         let device = Device::get_device(ordinal).map_err(from_cust("cuDeviceGet")).map_err(on)?;
-        let attribute = |which| {
-            device.get_attribute(which).map_err(from_cust("cuDeviceGetAttribute")).map_err(on)
-        };
+        let capability = requirements::check(&device, &name)?;
+        let multiprocessors = device
+            .get_attribute(DeviceAttribute::MultiprocessorCount)
+            .map_err(from_cust("cuDeviceGetAttribute"))
+            .map_err(on)?;
         let primary =
             Primary::new(device).map_err(from_cust("cuDevicePrimaryCtxRetain")).map_err(on)?;
-        let multiprocessors = attribute(DeviceAttribute::MultiprocessorCount)?;
-        let pool = MemoryPool::new(ordinal, limit).map_err(on)?;
+        let pool = match requirements::has_memory_pools(&device) {
+            true => MemoryPool::new(ordinal).map_err(on)?,
+            false => MemoryPool::unpooled(),
+        };
         Ok(Self {
             multiprocessors: usize::try_from(multiprocessors).unwrap_or(1).max(1),
-            modules: Modules::default(),
+            capability,
+            modules: Modules::new((10 * capability.0 + capability.1) as u32),
             pinned: PinnedPool::default(),
             pool,
             primary,
@@ -78,19 +103,20 @@ impl Context {
 
     /// Returns the names and values of the properties that the driver reports.
     pub(super) fn properties(&self) -> Vec<(&'static str, String)> {
-        let number = |which| self.device.get_attribute(which).ok();
-        let capability = number(DeviceAttribute::ComputeCapabilityMajor)
-            .zip(number(DeviceAttribute::ComputeCapabilityMinor))
-            .map(|(major, minor)| format!("{major}.{minor}"));
+        let (major, minor) = self.capability;
+        let has_bf16 = self.modules.find("gemm_small_bf16").is_some();
+        let on_host = "gemm and convolutions of bf16, which need compute capability 8.0";
         let gibibytes = |bytes: usize| format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30));
         let version =
             |version: CudaApiVersion| format!("CUDA {}.{}", version.major(), version.minor());
         let known = [
             ("processor", self.device.name().ok()),
-            ("compute capability", capability),
+            ("compute capability", Some(format!("{major}.{minor}"))),
             ("multiprocessors", Some(self.multiprocessors.to_string())),
             ("memory", self.device.total_memory().ok().map(gibibytes)),
             ("driver", CudaApiVersion::get().ok().map(version)),
+            ("memory pools", Some(if self.pool.is_pooled() { "yes" } else { "no" }.into())),
+            ("run on the host", (!has_bf16).then(|| on_host.into())),
         ];
         known.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
     }

@@ -5,6 +5,7 @@ use super::{
     cublas::{Cublas, Library},
     driver,
     error::from_cust,
+    memory_budget::MemoryBudget,
     stream::Stream,
 };
 use crate::{
@@ -38,13 +39,18 @@ pub struct CudaDevice {
     pub(super) cublas: Option<Arc<Cublas>>,
     /// Whether GEMM and convolution may round `f32` operands to TF32.
     pub(super) tf32: bool,
+    /// Number of the GPU's multiprocessors, for the size of grids.
+    pub(super) multiprocessors: usize,
+    /// Whether GEMM and convolution use large tiles for all matrices, as tests require.
+    pub(super) large_tiles: bool,
 }
 
 impl CudaDevice {
     /// Opens GPU number `ordinal`, counted from 0.
     ///
     /// # Errors
-    /// [`Error::Device`] if the driver or the GPU is missing.
+    /// [`Error::Device`] if the driver or the GPU is missing, if the driver is older than R450 (CUDA
+    /// 11.0), or if the GPU's compute capability is below 7.5.
     pub fn new(ordinal: u32) -> Result<Self> {
         Self::builder().open(ordinal)
     }
@@ -99,12 +105,14 @@ pub struct CudaBuilder {
     threads: usize,
     gemm_backend: GemmBackend,
     tf32: bool,
+    multiprocessors: Option<usize>,
+    large_tiles: bool,
     driver: Option<PathBuf>,
     cublas: Option<PathBuf>,
 }
 
 impl CudaBuilder {
-    /// Limits the device to `bytes` bytes of the GPU's memory. An allocation beyond the limit
+    /// Limits the device and its forked queues to `bytes` bytes of the GPU's memory. An allocation beyond the limit
     /// returns [`Error::OutOfMemory`]. By default, the device can use all of the GPU's memory.
     #[must_use]
     pub fn memory_limit(self, bytes: usize) -> Self {
@@ -124,10 +132,27 @@ impl CudaBuilder {
     }
 
     /// Allows GEMM and convolution to round `f32` operands to TF32 (10-bit mantissa), the input
-    /// format of tensor cores. By default, `f32` operands are not rounded to TF32.
+    /// format of tensor cores. By default, `f32` operands are not rounded to TF32. A GPU of compute
+    /// capability below 8.0 never rounds to TF32.
     #[must_use]
     pub fn tf32(self, allowed: bool) -> Self {
         Self { tf32: allowed, ..self }
+    }
+
+    /// Sizes the grids of kernels for a GPU with `count` multiprocessors, for tests.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn multiprocessors(self, count: usize) -> Self {
+        Self { multiprocessors: Some(count.max(1)), ..self }
+    }
+
+    /// Makes GEMM and convolution use large tiles for all matrices, for tests. By default, only
+    /// matrices that are divided into at least as many large tiles as the GPU has multiprocessors
+    /// use large tiles.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn large_tiles(self, always: bool) -> Self {
+        Self { large_tiles: always, ..self }
     }
 
     /// Sets the path of the driver library. A process can open only one driver library.
@@ -144,10 +169,12 @@ impl CudaBuilder {
         Self { cublas: Some(path.as_ref().to_owned()), ..self }
     }
 
-    /// Opens GPU number `ordinal`, counted from 0.
+    /// Opens GPU number `ordinal`, counted from 0. Devices on the same GPU share the GPU's context,
+    /// compiled kernels and cached memory, until all of them are dropped.
     ///
     /// # Errors
-    /// [`Error::Device`] if the driver, the GPU or the requested cuBLAS is missing.
+    /// [`Error::Device`] if the driver, the GPU or the requested cuBLAS is missing, if the driver is
+    /// older than R450 (CUDA 11.0), or if the GPU's compute capability is below 7.5.
     pub fn open(self, ordinal: u32) -> Result<CudaDevice> {
         let count = self.count()?;
         if ordinal >= count {
@@ -158,8 +185,9 @@ impl CudaBuilder {
             0 => Workers::global().clone(),
             threads => Workers::new(threads)?,
         };
-        let context = Arc::new(Context::new(ordinal, self.memory_limit)?);
-        let stream = Arc::new(Stream::new(&context)?);
+        let context = Context::open(ordinal)?;
+        let budget = Arc::new(MemoryBudget::new(self.memory_limit));
+        let stream = Arc::new(Stream::new(&context, &budget)?);
         let cublas = match self.gemm_backend {
             GemmBackend::Builtin => None,
             GemmBackend::Cublas => {
@@ -168,7 +196,9 @@ impl CudaBuilder {
                 Some(Arc::new(Cublas::new(&Arc::new(library), &stream, self.tf32)))
             }
         };
-        Ok(CudaDevice { stream, workers, cublas, tf32: self.tf32 })
+        let multiprocessors = self.multiprocessors.unwrap_or(context.multiprocessors);
+        let Self { tf32, large_tiles, .. } = self;
+        Ok(CudaDevice { stream, workers, cublas, tf32, multiprocessors, large_tiles })
     }
 
     fn count(&self) -> Result<u32> {

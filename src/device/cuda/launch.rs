@@ -4,7 +4,7 @@ use super::{
     CudaBuffer, CudaDevice,
     error::PendingLaunch,
     kernel_errors::KernelError,
-    module::{self, Function, PtxKernel},
+    module::{Function, PtxKernel},
 };
 use crate::{
     element::{Element, Storable},
@@ -67,8 +67,8 @@ impl CudaDevice {
     pub(super) fn symbol(&self, scope: ledger::KernelScope, symbol: &str) -> Result<Launch<'_>> {
         let site = Location::caller();
         let unknown = || Error::device(&*self.context().name, format!("unknown kernel {symbol}"));
-        let kernel = module::find(symbol).ok_or_else(unknown)?;
         let context = self.context();
+        let kernel = context.modules.find(symbol).ok_or_else(unknown)?;
         context.enter()?;
         let function =
             context.modules.function(kernel).map_err(|failure| context.error(failure))?;
@@ -204,7 +204,7 @@ impl<'a> Launch<'a> {
 
     /// Returns the number of blocks beyond which a larger grid is not faster.
     fn max_blocks(&self) -> usize {
-        BLOCKS_PER_MULTIPROCESSOR * self.device.context().multiprocessors
+        BLOCKS_PER_MULTIPROCESSOR * self.device.multiprocessors
     }
 
     /// Launches the kernel on a grid of blocks; does nothing if the grid has no blocks.

@@ -48,9 +48,9 @@ impl Memory for CudaDevice {
     }
 
     fn fork_queue(&self) -> Result<Self> {
-        let stream = Arc::new(Stream::new(self.context())?);
+        let stream = Arc::new(Stream::new(self.context(), &self.stream.budget)?);
         let cublas = self.cublas.as_ref().map(|cublas| Arc::new(cublas.fork(&stream)));
-        Ok(Self { stream, workers: self.workers.clone(), cublas, tf32: self.tf32 })
+        Ok(Self { stream, cublas, ..self.clone() })
     }
 
     fn order_after(&self, other: &Self) -> Result<()> {

@@ -6,21 +6,17 @@ use cust::sys::{
     CUmemAllocationType_enum::CU_MEM_ALLOCATION_TYPE_PINNED, CUmemLocation_st,
     CUmemLocationType_enum::CU_MEM_LOCATION_TYPE_DEVICE,
     CUmemPool_attribute_enum::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, CUmemPoolProps_st, CUmemoryPool,
-    CUresult, CUstream, cuMemAllocFromPoolAsync, cuMemFreeAsync, cuMemPoolCreate, cuMemPoolDestroy,
-    cuMemPoolSetAttribute, cuMemPoolTrimTo,
+    CUstream, cuMemAlloc_v2, cuMemAllocFromPoolAsync, cuMemFree_v2, cuMemFreeAsync,
+    cuMemPoolCreate, cuMemPoolDestroy, cuMemPoolSetAttribute, cuMemPoolTrimTo, cuStreamSynchronize,
 };
-use std::{
-    ptr,
-    sync::atomic::{AtomicUsize, Ordering::Relaxed},
-};
+use std::ptr;
 
-/// Pool of device memory, which caches freed memory until [`release`](Self::release).
+/// Pool of device memory, which caches freed memory until [`release`](Self::release). On a GPU or
+/// driver without memory pools, each allocation and each free is a call of the driver, and a free
+/// waits for queued work.
 pub(super) struct MemoryPool {
-    raw: CUmemoryPool,
-    /// Largest allowed value of `in_use`, in bytes.
-    limit: usize,
-    /// Number of bytes that are allocated and not yet freed.
-    in_use: AtomicUsize,
+    /// The driver's pool; `None` if the GPU or the driver has no memory pools.
+    raw: Option<CUmemoryPool>,
 }
 
 // SAFETY: any thread may pass a pool to the driver's functions.
@@ -29,8 +25,8 @@ unsafe impl Send for MemoryPool {}
 unsafe impl Sync for MemoryPool {}
 
 impl MemoryPool {
-    /// Creates a pool of at most `limit` bytes on GPU number `ordinal`.
-    pub(super) fn new(ordinal: u32, limit: Option<usize>) -> Result<Self, CudaFailure> {
+    /// Creates a pool on GPU number `ordinal`.
+    pub(super) fn new(ordinal: u32) -> Result<Self, CudaFailure> {
         let properties = CUmemPoolProps_st {
             allocType: CU_MEM_ALLOCATION_TYPE_PINNED,
             handleTypes: CU_MEM_HANDLE_TYPE_NONE,
@@ -42,7 +38,7 @@ impl MemoryPool {
         // SAFETY: `raw` is valid for writes of a pool handle, and all fields of `properties` are
         // set.
         check_driver("cuMemPoolCreate", unsafe { cuMemPoolCreate(&mut raw, &properties) })?;
-        let pool = Self { raw, limit: limit.unwrap_or(usize::MAX), in_use: AtomicUsize::new(0) };
+        let pool = Self { raw: Some(raw) };
         let mut bytes = u64::MAX;
         // SAFETY: the release threshold is a `u64`, which the driver reads during the call.
         let set = unsafe {
@@ -52,46 +48,64 @@ impl MemoryPool {
         Ok(pool)
     }
 
+    /// Returns an allocator for a GPU or a driver without memory pools.
+    pub(super) fn unpooled() -> Self {
+        Self { raw: None }
+    }
+
+    /// Returns whether the driver has a pool, so that allocations do not wait for queued work.
+    pub(super) fn is_pooled(&self) -> bool {
+        self.raw.is_some()
+    }
+
     /// Allocates `bytes` uninitialized bytes, for work that the caller queues on `stream` after the
     /// call.
     pub(super) fn take(&self, bytes: usize, stream: CUstream) -> Result<CUdeviceptr, CudaFailure> {
-        let add = |in_use: usize| in_use.checked_add(bytes).filter(|sum| *sum <= self.limit);
-        if self.in_use.fetch_update(Relaxed, Relaxed, add).is_err() {
-            return check_driver("cuMemAllocFromPoolAsync", CUresult::CUDA_ERROR_OUT_OF_MEMORY)
-                .map(|()| 0);
-        }
         let mut address = 0;
-        // SAFETY: pool and stream are live, and `address` is valid for writes of a device address.
-        let result = unsafe { cuMemAllocFromPoolAsync(&mut address, bytes, self.raw, stream) };
-        check_driver("cuMemAllocFromPoolAsync", result).inspect_err(|_| self.count_freed(bytes))?;
+        let (call, result) = match self.raw {
+            // SAFETY: pool and stream are live, and `address` is valid for writes of a device
+            // address.
+            Some(raw) => ("cuMemAllocFromPoolAsync", unsafe {
+                cuMemAllocFromPoolAsync(&mut address, bytes, raw, stream)
+            }),
+            // SAFETY: `address` is valid for writes of a device address.
+            None => ("cuMemAlloc", unsafe { cuMemAlloc_v2(&mut address, bytes) }),
+        };
+        check_driver(call, result)?;
         Ok(address)
     }
 
-    /// Frees `bytes` bytes at `address` when the work that is already queued on `stream` is done.
-    /// No other work may use the freed bytes.
-    pub(super) fn give(&self, address: CUdeviceptr, bytes: usize, stream: CUstream) {
+    /// Frees memory when the work that is already queued on `stream` is done. No other work may use
+    /// the freed memory.
+    pub(super) fn give(&self, address: CUdeviceptr, stream: CUstream) {
         // SAFETY: `CudaBuffer::drop`, the only caller, passes memory from this pool, and no copy of
         // the address remains after the call. The caller has ordered `stream` after the other
         // queues that used the memory.
-        let _ = unsafe { cuMemFreeAsync(address, stream) };
-        self.count_freed(bytes);
-    }
-
-    fn count_freed(&self, bytes: usize) {
-        self.in_use.fetch_sub(bytes, Relaxed);
+        let _ = unsafe {
+            match self.raw {
+                Some(_) => cuMemFreeAsync(address, stream),
+                None => {
+                    let _ = cuStreamSynchronize(stream);
+                    cuMemFree_v2(address)
+                }
+            }
+        };
     }
 
     /// Returns the pool's cached memory to the GPU.
     pub(super) fn release(&self) -> Result<(), CudaFailure> {
+        let Some(raw) = self.raw else { return Ok(()) };
         // SAFETY: `raw` is live until `self` is dropped.
-        check_driver("cuMemPoolTrimTo", unsafe { cuMemPoolTrimTo(self.raw, 0) })
+        check_driver("cuMemPoolTrimTo", unsafe { cuMemPoolTrimTo(raw, 0) })
     }
 }
 
 impl Drop for MemoryPool {
     fn drop(&mut self) {
-        // SAFETY: `self` owns the pool. The driver defers the destruction of the pool until queued
-        // frees are done.
-        let _ = unsafe { cuMemPoolDestroy(self.raw) };
+        if let Some(raw) = self.raw {
+            // SAFETY: `self` owns the pool. The driver defers the destruction of the pool until
+            // queued frees are done.
+            let _ = unsafe { cuMemPoolDestroy(raw) };
+        }
     }
 }

@@ -3,7 +3,8 @@
 //! Decisions:
 //! - The crate loads the driver library when it opens the first CUDA device, so a program with the
 //!   feature `cuda` also starts on machines without a driver.
-//! - A CUDA device consists of a context and a queue. The driver allocates and frees device memory
+//! - A CUDA device consists of a context and a queue. All devices on a GPU share one context, with
+//!   one set of compiled kernels and one memory pool. The driver allocates and frees device memory
 //!   in queue order, so the host does not wait. A queue never reuses memory that queued work of
 //!   another queue still uses.
 //! - The build compiles `kernels/*.cu` to PTX. The driver compiles the PTX of a source file for the
@@ -24,10 +25,12 @@ mod error;
 mod kernels;
 mod launch;
 mod memory;
+mod memory_budget;
 mod module;
 mod pinned_bytes;
 mod pinned_pool;
 mod memory_pool;
+mod requirements;
 mod stream;
 
 pub use super::GemmBackend;

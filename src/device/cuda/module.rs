@@ -10,23 +10,29 @@ use std::collections::HashMap;
 pub(super) struct PtxKernel {
     /// Symbol of the kernel.
     pub(super) name: &'static str,
+    /// Lowest compute capability with this kernel, in tenths.
+    pub(super) capability: u32,
     module: usize,
     /// Size of each kernel parameter, in bytes.
     pub(super) parameters: &'static [usize],
 }
 
-// The build script defines `MODULES`, the PTX of each source file, and `KERNELS`, the kernels
+// The build script defines `CAPABILITIES`, the compute capabilities in tenths and in ascending order,
+// `MODULES`, the PTX of each source file for each of these capabilities, and `KERNELS`, the kernels
 // sorted by name.
 include!(concat!(env!("OUT_DIR"), "/cuda_kernels.rs"));
 
-pub(super) fn find(name: &str) -> Option<&'static PtxKernel> {
+fn find(name: &str) -> Option<&'static PtxKernel> {
     let at = KERNELS.binary_search_by(|kernel| kernel.name.cmp(name)).ok()?;
     KERNELS.get(at)
 }
 
 /// The modules that a context has loaded.
-#[derive(Default)]
-pub(super) struct Modules(Mutex<Loaded>);
+pub(super) struct Modules {
+    /// Compute capability of the GPU, in tenths.
+    capability: u32,
+    loaded: Mutex<Loaded>,
+}
 
 #[derive(Default)]
 struct Loaded {
@@ -42,17 +48,29 @@ pub(super) struct Function(pub(super) CUfunction);
 unsafe impl Send for Function {}
 
 impl Modules {
+    /// Creates an empty set of modules for a GPU of a compute capability, in tenths, which is at
+    /// least the first of `CAPABILITIES`.
+    pub(super) fn new(capability: u32) -> Self {
+        Self { capability, loaded: Mutex::default() }
+    }
+
+    /// Returns the kernel called `name`, if it exists for the GPU's compute capability.
+    pub(super) fn find(&self, name: &str) -> Option<&'static PtxKernel> {
+        find(name).filter(|kernel| kernel.capability <= self.capability)
+    }
+
     /// Returns a loaded kernel, and first loads the kernel's PTX module if necessary. The CUDA
     /// context must be current.
     pub(super) fn function(&self, kernel: &'static PtxKernel) -> Result<Function, CudaFailure> {
-        let Loaded { functions, modules } = &mut *self.0.lock();
+        let Loaded { functions, modules } = &mut *self.loaded.lock();
         if let Some(known) = functions.get(kernel.name) {
             return Ok(*known);
         }
         let module = match modules.entry(kernel.module) {
             std::collections::hash_map::Entry::Occupied(known) => known.into_mut(),
             std::collections::hash_map::Entry::Vacant(place) => {
-                let ptx = MODULES[kernel.module];
+                let target = CAPABILITIES.iter().rposition(|target| *target <= self.capability);
+                let ptx = MODULES[kernel.module][target.unwrap_or_default()];
                 place.insert(Module::from_ptx(ptx, &[]).map_err(from_cust("cuModuleLoadDataEx"))?)
             }
         };
@@ -72,5 +90,8 @@ mod tests {
         assert!(KERNELS.is_sorted_by(|a, b| a.name < b.name));
         assert_eq!(find("axpy_bf16").unwrap().parameters, [8, 4, 8, 8]);
         assert!(find("axpy").is_none());
+        let capabilities = ["gemm_large_f16", "gemm_large_bf16", "gemm_tf32_small_f32"]
+            .map(|name| find(name).unwrap().capability);
+        assert_eq!(capabilities, [75, 80, 80]);
     }
 }

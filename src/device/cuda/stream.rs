@@ -4,6 +4,7 @@ use super::{
     context::Context,
     error::{CudaFailure, check_driver},
     kernel_errors::KernelErrorFlags,
+    memory_budget::MemoryBudget,
 };
 use crate::error::Result;
 use cust::sys::{
@@ -19,6 +20,8 @@ use std::{
 /// A queue (CUDA stream) of a GPU. Dropping a `Stream` does not cancel queued work.
 pub(super) struct Stream {
     pub(super) context: Arc<Context>,
+    /// Memory that the opened device may use, shared with its other queues.
+    pub(super) budget: Arc<MemoryBudget>,
     raw: CUstream,
     /// Flags in which kernels report invalid values, created for the first kernel that needs the
     /// flags.
@@ -33,14 +36,15 @@ unsafe impl Sync for Stream {}
 impl Stream {
     /// Creates a queue that, unlike the streams of `cust`, does not wait for the driver's default
     /// stream.
-    pub(super) fn new(context: &Arc<Context>) -> Result<Self> {
+    pub(super) fn new(context: &Arc<Context>, budget: &Arc<MemoryBudget>) -> Result<Self> {
         context.enter()?;
         let mut raw = ptr::null_mut();
         // SAFETY: `raw` is valid for writes of a stream handle, and a context is current.
         let created =
             unsafe { cuStreamCreateWithPriority(&mut raw, CU_STREAM_NON_BLOCKING as u32, 0) };
         context.check("cuStreamCreateWithPriority", created)?;
-        Ok(Self { context: Arc::clone(context), raw, error_flags: OnceLock::new() })
+        let (context, budget) = (Arc::clone(context), Arc::clone(budget));
+        Ok(Self { context, budget, raw, error_flags: OnceLock::new() })
     }
 
     pub(super) fn raw(&self) -> CUstream {

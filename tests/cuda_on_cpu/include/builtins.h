@@ -9,13 +9,13 @@
 
 #include "block.h"
 
-// To list the kernels, the preprocessor runs with `CUDA_ON_CPU_LISTING`, which leaves the keywords
-// `__global__` and `__shared__` in its output.
+// To list the kernels, the preprocessor runs with `CUDA_ON_CPU_LISTING`, which leaves the keyword
+// `__global__` in its output.
 #ifndef CUDA_ON_CPU_LISTING
 #define __global__
+#endif
 // One host thread runs all threads of a block, so a `thread_local` array is shared by the block.
 #define __shared__ thread_local
-#endif
 #define __device__
 #define __host__
 #define __constant__ static

@@ -16,18 +16,12 @@ struct Kernel {
     void (*call)(void **arguments);
     // Sizes of the kernel's arguments in bytes.
     std::vector<size_t> arguments;
-    // Function that returns the address of the kernel's dynamic shared memory, or null if the
-    // kernel source declares no shared memory.
-    char *(*shared)();
 };
 
 inline std::map<std::string, Kernel> &kernels() {
     static std::map<std::string, Kernel> all;
     return all;
 }
-
-// Largest dynamic shared memory that a launch can request, in bytes.
-constexpr size_t SHARED = 227 << 10;
 
 template <auto function> struct Call;
 
@@ -40,8 +34,8 @@ template <class... A, void (*function)(A...)> struct Call<function> {
 };
 
 template <auto function> struct Registration {
-    Registration(const char *name, char *(*shared)()) {
-        kernels()[name] = {name, Call<function>::call, Call<function>::sizes(), shared};
+    Registration(const char *name) {
+        kernels()[name] = {name, Call<function>::call, Call<function>::sizes()};
     }
 };
 

@@ -65,8 +65,9 @@ pub(super) fn to_cust_code(code: c_uint) -> c_uint {
 
 /// Defines functions that forward to the driver library's functions of the same name.
 macro_rules! entry_points {
-    ($(fn $name:ident($($argument:ident: $kind:ty),*);)*) => {$(
-        #[unsafe(no_mangle)]
+    ($(fn $name:ident($($argument:ident: $kind:ty),*);)*) => {
+        $(
+        #[cfg_attr(not(target_os = "linux"), unsafe(no_mangle))]
         unsafe extern "C" fn $name($($argument: $kind),*) -> c_uint {
             type Function = unsafe extern "C" fn($($kind),*) -> c_uint;
             static ENTRY: $crate::device::cuda::driver::entry::Entry =
@@ -88,15 +89,21 @@ macro_rules! entry_points {
             };
             $crate::device::cuda::driver::entry::to_cust_code(code)
         }
-    )*};
+        )*
+
+        $crate::device::cuda::driver::hidden::define_symbols!(cuGetErrorString $($name)*);
+    };
 }
 pub(super) use entry_points;
 
 /// Returns the text of an error code, even without a driver, because `cust` panics if
 /// `cuGetErrorString` fails.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(target_os = "linux"), unsafe(no_mangle))]
 #[allow(non_snake_case)]
-unsafe extern "C" fn cuGetErrorString(error: c_uint, text: *mut *const c_char) -> c_uint {
+pub(super) unsafe extern "C" fn cuGetErrorString(
+    error: c_uint,
+    text: *mut *const c_char,
+) -> c_uint {
     type Function = unsafe extern "C" fn(c_uint, *mut *const c_char) -> c_uint;
     static ENTRY: Entry = Entry::new(c"cuGetErrorString");
     if let Ok(found) = ENTRY.find() {

@@ -2,7 +2,7 @@
 //! that `cust` declares, so that a program links without the driver, and the functions that only
 //! this crate calls.
 
-use super::entry::entry_points;
+use super::entry::{cuGetErrorString, entry_points};
 use cust::sys::*;
 use std::os::raw::{c_char, c_int, c_uchar, c_uint, c_ushort, c_void};
 

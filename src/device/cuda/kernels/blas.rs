@@ -107,7 +107,7 @@ impl Blas for CudaDevice {
         c: ViewMut<'_, T, Self>,
     ) -> Result<()> {
         let batch = GemmBatch { count: 1, stride_a: 0, stride_b: 0, stride_c: 0 };
-        if !Self::supports_gemm(op, &batch) {
+        if !self.supports_gemm(op, &batch) {
             return fallback::gemm(self, op, a, b, c);
         }
         op.check(a.len(), b.len(), c.len())?;
@@ -131,7 +131,7 @@ impl Blas for CudaDevice {
         b: View<'_, T, Self>,
         c: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        if !Self::supports_gemm(op, batch) {
+        if !self.supports_gemm(op, batch) {
             return fallback::gemm_batched(self, op, batch, a, b, c);
         }
         batch.check(op, a.len(), b.len(), c.len())?;

@@ -75,7 +75,8 @@ struct DepthwiseArgs {
     outputs: u64,
 }
 
-/// A grouped convolution whose operands are small enough for the 32-bit indices of the kernels.
+/// A grouped convolution that the kernels support: the GPU has kernels for the element type, and the
+/// operands are small enough for the kernels' 32-bit indices.
 pub(super) struct Groups<'a> {
     op: &'a Convolution,
     axes: [WindowAxis; AXES],
@@ -86,8 +87,8 @@ pub(super) struct Groups<'a> {
 }
 
 impl<'a> Groups<'a> {
-    /// Returns `None` if an operand has too many elements for the 32-bit indices of the kernels.
-    pub(super) fn new(op: &'a Convolution) -> Option<Self> {
+    /// Returns `None` if the kernels do not support the convolution.
+    pub(super) fn new<T: Element>(device: &CudaDevice, op: &'a Convolution) -> Option<Self> {
         let window = op.window();
         let axes = window_axes(window)?;
         let (taps, positions, plane) = (window.taps(), window.positions(), window.plane_len());
@@ -98,7 +99,8 @@ impl<'a> Groups<'a> {
         let counts = [columns, output_len, op.filter_len(), op.groups(), taps, positions, plane];
         let (channels, outputs) = (window.channels() / op.groups(), op.outputs() / op.groups());
         let fits_i32 = counts.into_iter().all(|count| count <= i32::MAX as usize / 4);
-        fits_i32.then_some(Self { op, axes, channels, outputs })
+        let groups = fits_i32.then_some(Self { op, axes, channels, outputs })?;
+        (groups.is_depthwise() || device.has_tiles::<T>()).then_some(groups)
     }
 
     fn is_depthwise(&self) -> bool {

@@ -81,13 +81,16 @@ impl CudaDevice {
         let large = TileShape::LARGE.count(rows, columns).saturating_mul(count);
         let tiles = match element {
             DType::F64 => TileShape::SMALL,
+            _ if self.large_tiles => TileShape::LARGE,
             _ if rows <= TileShape::LOW.rows => TileShape::LOW,
-            _ if columns > TileShape::SMALL.columns && large >= self.context().multiprocessors => {
+            _ if columns > TileShape::SMALL.columns && large >= self.multiprocessors => {
                 TileShape::LARGE
             }
             _ => TileShape::SMALL,
         };
-        TileShape { tf32: self.tf32 && element == DType::F32, ..tiles }
+        let tf32 = self.tf32 && element == DType::F32;
+        let has_tf32 = || self.context().modules.find("gemm_tf32_small_f32").is_some();
+        TileShape { tf32: tf32 && has_tf32(), ..tiles }
     }
 
     /// Returns how a launch that computes `blocks` tiles splits the sums over k among thread
@@ -98,11 +101,21 @@ impl CudaDevice {
         self.split(2 * blocks, k, MIN_TERMS)
     }
 
-    /// Returns whether the GEMMs of a batch are small enough for the 32-bit indices of the kernels.
-    pub(super) fn supports_gemm<T: Element>(op: &op::Gemm<T>, batch: &GemmBatch) -> bool {
+    /// Returns whether the GPU has the tiled kernels for an element type.
+    pub(super) fn has_tiles<T: Element>(&self) -> bool {
+        let symbol = format!("gemm_small_{}", T::DTYPE.name());
+        self.context().modules.find(&symbol).is_some()
+    }
+
+    /// Returns whether the GPU has kernels for the element type, and the GEMMs of a batch are small
+    /// enough for the kernels' 32-bit indices.
+    pub(super) fn supports_gemm<T: Element>(&self, op: &op::Gemm<T>, batch: &GemmBatch) -> bool {
         let tiles = TileShape::LOW.count(op.m, op.n).max(TileShape::SMALL.count(op.m, op.n));
         let max = i32::MAX as usize;
-        op.m <= max && op.n <= max && tiles.saturating_mul(batch.count) <= max / 64
+        self.has_tiles::<T>()
+            && op.m <= max
+            && op.n <= max
+            && tiles.saturating_mul(batch.count) <= max / 64
     }
 
     /// Computes `Cᵢ ← α·op(Aᵢ)·op(Bᵢ) + β·Cᵢ`, which the ledger records as `kernel_name`. The

@@ -45,7 +45,7 @@ impl Conv for CudaDevice {
         bias: Option<View<'_, T, Self>>,
         y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        let Some(groups) = Groups::new(op) else {
+        let Some(groups) = Groups::new::<T>(self, op) else {
             return fallback::convolve(self, op, x, filters, bias, y);
         };
         op.check("convolve", ("x", x.len()), ("filters", filters.len()), ("y", y.len()))?;
@@ -62,7 +62,7 @@ impl Conv for CudaDevice {
         dy: View<'_, T, Self>,
         dx: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        let Some(groups) = Groups::new(op) else {
+        let Some(groups) = Groups::new::<T>(self, op) else {
             return fallback::convolve_backward_input(self, op, filters, dy, dx);
         };
         let lengths = [("dx", dx.len()), ("filters", filters.len()), ("dy", dy.len())];
@@ -77,7 +77,7 @@ impl Conv for CudaDevice {
         dy: View<'_, T, Self>,
         dfilters: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        let Some(groups) = Groups::new(op) else {
+        let Some(groups) = Groups::new::<T>(self, op) else {
             return fallback::convolve_backward_filters(self, op, x, dy, dfilters);
         };
         let lengths = [("x", x.len()), ("dfilters", dfilters.len()), ("dy", dy.len())];

@@ -26,7 +26,7 @@ impl CudaDevice {
     /// Splits the sums of a launch of `blocks` blocks into parts. A sum of `items` items is split
     /// into parts of at least `min_items` items, except that the last part may be shorter.
     pub(super) fn split(&self, blocks: usize, items: usize, min_items: usize) -> SplitReduction {
-        let target = BLOCKS_PER_MULTIPROCESSOR * self.context().multiprocessors;
+        let target = BLOCKS_PER_MULTIPROCESSOR * self.multiprocessors;
         let parts = target.div_ceil(blocks.max(1)).min(items / min_items).clamp(1, MAX_PARTS);
         let chunk = items.div_ceil(parts).next_multiple_of(64);
         SplitReduction { parts: items.div_ceil(chunk.max(1)).max(1), part_len: chunk }

@@ -1,0 +1,18 @@
+// The shared memory of simulated thread blocks.
+#pragma once
+
+namespace cuda_on_cpu {
+
+// Fills the shared memory of all kernels with NaN, which reveals a kernel that reads shared memory
+// before writing it. On a GPU, shared memory is initially undefined. The driver calls the function
+// before each launch, but not between the blocks of a launch.
+//
+// Each `__shared__` array is a `thread_local` variable of this library. The function overwrites all
+// such variables of the calling thread except `current_card`.
+void poison_shared_memory();
+
+// Returns whether a kernel that reads shared memory before writing it reads NaN, in its first launch
+// and in later ones.
+bool shared_memory_is_poisoned();
+
+}  // namespace cuda_on_cpu
