@@ -70,7 +70,7 @@ pub enum Outcome {
     Fallback,
     /// The check failed.
     Failed(Failure),
-    /// The check passed, but the check, or a part of it, was skipped. The string is the reason.
+    /// The kit skipped the check or a part of it, and found no failure. The string is the reason.
     Skipped(String),
 }
 
@@ -83,17 +83,17 @@ pub(super) struct Settings {
     pub(super) timeout: Duration,
 }
 
-/// End of a check.
+/// Result of running a check: passed, failed or hanging.
 pub(super) enum End {
     Passed(Passed),
     Failed(Failure),
-    /// The device hangs in the check, so that other checks of the device may hang, too.
+    /// The device hangs in the check, so other checks of the device may hang, too.
     Hangs(Failure),
 }
 
-/// Records of a check that passed.
+/// Ledger of a check that passed, and the reason if the kit skipped a part of the check.
 pub(super) struct Passed {
-    /// Transfers and fallbacks of the check.
+    /// Transfers and fallbacks during the check.
     pub(super) ledger: Ledger,
     /// Reason why the check, or a part of it, was skipped.
     pub(super) skipped: Option<String>,
@@ -200,14 +200,14 @@ fn run_body(
     Ok(Passed { ledger, skipped: runner.skipped.take() })
 }
 
-/// Fails if a kernel of the check ran on the device without its ledger scope.
+/// Fails if the tested kernel used the device side of an operand outside the kernel's ledger scope.
 fn check_scopes(names: [Option<&'static str>; 2], ledger: &Ledger) -> Verdict {
     let unscoped = ledger.unscoped_kernels();
     match unscoped.iter().find(|kernel| names.contains(&Some(kernel.name))) {
         None => Ok(()),
         Some(kernel) => Err(flaw!(
-            "`{name}` used the device side of an operand outside of its ledger scope; first call \
-             `ledger::enter_kernel(\"{name}\", element)`, and keep the guard",
+            "`{name}` used the device side of an operand outside the kernel's ledger scope; first \
+             call `ledger::enter_kernel(\"{name}\", element)`, and keep the guard",
             name = kernel.name
         )),
     }
@@ -219,9 +219,9 @@ fn panic_message(panic: &(dyn Any + Send)) -> &str {
 }
 
 /// Defines a function `checks()` that returns a list of checks of kernels. The entry `"name" of
-/// "kernel": function(arguments)` calls `function::<T>(runner, arguments)` for each element type.
-/// The entry `without elements "kernel": function()` declares a check of a kernel that has no
-/// element type.
+/// "kernel": function(arguments)` declares a check that calls `function::<T>(runner, arguments)`
+/// for each element type. The entry `without elements "kernel": function()` declares a check of a
+/// kernel that has no element type.
 macro_rules! checks {
     (
         $($name:literal of $kernel:literal: $function:ident($($arg:expr),*);)*

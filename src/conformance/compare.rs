@@ -8,7 +8,7 @@ use super::{
 use crate::element::{Element, Storable};
 use std::fmt::Debug;
 
-/// Output that a check compares: its name, and the operands of each of its elements.
+/// Output that a check compares, and the operands that failure messages show.
 #[derive(Clone, Copy)]
 pub(super) struct Output<'a> {
     name: &'a str,
@@ -18,13 +18,12 @@ pub(super) struct Output<'a> {
 }
 
 impl<'a> Output<'a> {
-    /// Adds operands, of which a failure message shows the elements with the index of the wrong
-    /// result.
+    /// Adds operands. A failure message shows their elements at the index of the wrong result.
     pub(super) fn of(self, operands: &'a [(&'a str, &'a [f64])]) -> Self {
         Self { operands, ..self }
     }
 
-    /// Returns the elements of the operands with index `i`, in parentheses, for a failure message.
+    /// Returns element `i` of each operand, in parentheses, for a failure message.
     fn operands_at(&self, i: usize) -> String {
         let shown = |(name, x): &(&str, &[f64])| Some(format!("{name}[{i}] is {}", x.get(i)?));
         match self.operands.iter().filter_map(shown).collect::<Vec<_>>().join(", ") {
@@ -101,13 +100,13 @@ pub(super) fn expect_bits<'a, T: Storable + Debug>(
     }
 }
 
-/// Fails unless two calls of a kernel with the same operands gave the same bits.
+/// Fails unless two calls of a kernel with the same operands returned bit-identical results.
 pub(super) fn expect_same_bits<T: Storable>(name: &str, first: &[T], second: &[T]) -> Verdict {
     match first_difference(first, second) {
         None => Ok(()),
         Some(i) => Err(flaw!(
-            "{name}[{i}] differs in a second call with the same operands; the same call must give \
-             the same bits"
+            "{name}[{i}] differs in a second call with the same operands; equal calls must return \
+             bit-identical results"
         )),
     }
 }

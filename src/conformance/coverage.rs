@@ -56,9 +56,9 @@ impl<'a> Coverage<'a> {
     }
 
     /// Returns a JSON object with the device's name and, for each kernel and element type,
-    /// `native`, `fallback` or `failed`. In the JSON object, the result of a kernel that has no
-    /// element type has the key `u32`. The JSON object omits combinations of kernel and element
-    /// type that no check tested.
+    /// `native`, `fallback`, `failed` or `skipped`. In the JSON object, the result of a kernel that
+    /// has no element type has the key `u32`. The JSON object omits combinations of kernel and
+    /// element type that no check tested.
     pub fn to_json(&self) -> String {
         let cell = |cell: &&CheckResult| {
             let element = cell.element.map_or("u32", DType::name);

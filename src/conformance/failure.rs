@@ -49,7 +49,7 @@ pub(super) fn expect_refused<R>(result: Result<R>, invalid: &str) -> Verdict {
 /// let kit = Kit::new().seed(3).cases(9);
 /// let failure: Failure = kit.check(&CpuDevice::new(), "axpi").unwrap_err();
 /// assert_eq!((failure.seed, failure.cases), (3, 9));
-/// assert!(failure.to_string().contains("CORTADO_SEED=3 CORTADO_CASES=9")); // command to repeat
+/// assert!(failure.to_string().contains("CORTADO_SEED=3 CORTADO_CASES=9")); // repeats the check
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {

@@ -34,8 +34,8 @@ fn all_checks() -> Vec<Check> {
     checks
 }
 
-/// Conformance kit with a seed and a number of random cases. Kits with equal seeds and equal
-/// numbers of cases run the same cases on every device.
+/// Conformance kit with a seed, a number of random cases and a timeout. Kits with equal seeds and
+/// equal numbers of cases run the same cases on every device.
 ///
 /// ```
 /// use cortado::{CpuDevice, conformance::Kit};
@@ -79,7 +79,7 @@ impl Kit {
 
     /// Sets the time after which one case or step of a check counts as hanging; the default is two
     /// minutes. A check runs on its own thread. If the check hangs, for example because two queues
-    /// wait for each other, the kit reports a failure and leaves the thread alone.
+    /// wait for each other, the kit reports a failure and does not stop the thread.
     #[must_use]
     pub fn timeout(self, timeout: Duration) -> Self {
         Self(Settings { timeout, ..self.0 })
@@ -123,8 +123,8 @@ impl Kit {
         self.check_on(&AnyDevice::new(device), name).map(drop)
     }
 
-    /// Runs the check called `name` on all element types, and returns the reason for which it, or
-    /// a part of it, was skipped.
+    /// Runs the check called `name` on all element types, and returns the reason if the kit skipped
+    /// the check or a part of it.
     pub(super) fn check_on(
         &self,
         device: &AnyDevice,
@@ -189,7 +189,8 @@ fn outcome(check: &Check, Passed { ledger, skipped }: Passed) -> Outcome {
     }
 }
 
-/// Returns a number from an environment variable, or `default` if the variable is not set.
+/// Returns a number from an environment variable, or `default` if the variable is not set to a
+/// number.
 fn from_env<N: FromStr>(variable: &str, default: N) -> N {
     std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }

@@ -1,6 +1,6 @@
 //! Conformance kit: checks that every device must pass, for authors of backends.
 //!
-//! A test file of three lines checks every kernel of a device on every element type, and the
+//! A test file of two lines checks every kernel of a device on every element type, and the
 //! coherence of the device's memory:
 //!
 //! ```
@@ -82,7 +82,7 @@ pub fn assert_check(device: &impl Device, name: &str) {
         Err(failure) => panic!("{failure}"),
         Ok(None) => {}
         Ok(Some(reason)) => {
-            // `cargo test` hides what a test that passes prints by `eprintln!`.
+            // `cargo test` hides the output of `eprintln!` in a test that passes.
             let line = format!("skipped in `{name}` on `{}`: {reason}\n", device.name());
             let _ = std::io::stderr().write_all(line.as_bytes());
         }

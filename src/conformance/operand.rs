@@ -49,11 +49,11 @@ impl fmt::Debug for Placement {
 }
 
 impl Placement {
-    /// Placement of an operand that occupies a whole memory and is valid on the device.
+    /// Placement of an operand that fills its memory and is valid on the device.
     pub(super) const WHOLE: Self = Self { lead: 0, tail: 0, side: Side::Device };
 
-    /// Placements with each combination of valid sides, for an operand that occupies a whole memory
-    /// and for an operand at an unaligned offset.
+    /// Placements with each combination of valid sides, for an operand that fills its memory and
+    /// for an operand at an unaligned offset.
     pub(super) const CORNERS: [Self; 6] = [
         Self::WHOLE,
         Self { lead: 3, tail: 2, side: Side::Device },
@@ -67,8 +67,8 @@ impl Placement {
     /// only 2 bytes.
     pub(super) const FAR: Self = Self { lead: 33_003, tail: 2, side: Side::Device };
 
-    /// Returns a strategy that draws placements in a whole memory as often as placements between
-    /// guard elements.
+    /// Returns a strategy that draws placements without guard elements as often as placements
+    /// between guard elements.
     pub(super) fn any() -> BoxedStrategy<Self> {
         let ends = prop_oneof![Just((0, 0)), (0..=7usize, 0..=7usize)];
         let sides = prop_oneof![Just(Side::Device), Just(Side::Host), Just(Side::Both)];
@@ -161,7 +161,7 @@ pub(super) fn unset<T: Element>(len: usize) -> Vec<T> {
 /// floating-point outputs.
 pub(super) const UNSET: u32 = 0x7f7f_7f7f;
 
-/// Number of guard elements that differ from each other.
+/// Number of different guard elements; further guard elements repeat them.
 const GUARDS: usize = 0x20;
 
 /// Returns `n` guard elements.

@@ -37,7 +37,7 @@ pub(super) struct CheckRunner<'d> {
 }
 
 impl CheckRunner<'_> {
-    /// Starts a step of the check. A device that hangs fails the check, with the name of the step.
+    /// Starts a step of the check. If the device hangs, the check fails with the name of the step.
     pub(super) fn start_step(&self, name: impl Into<String>) {
         self.progress.start(name.into());
     }
@@ -68,7 +68,7 @@ impl CheckRunner<'_> {
         Ok(())
     }
 
-    /// Runs `test` on random cases and shrinks the first case that fails. Equal seeds draw equal
+    /// Runs `test` on random cases and shrinks the first case that fails. Equal seeds yield equal
     /// cases, and a run with fewer cases draws the first cases of a longer run.
     pub(super) fn try_random<S: Strategy>(
         &self,

@@ -17,9 +17,9 @@ pub(super) enum Values {
     /// Real numbers in [−1, 1). A sum of these real numbers may differ from the expected value by
     /// rounding errors.
     Reals,
-    /// Integers from −4 to 4, among which a few elements are NaN, an infinity or −0. A sum with a
-    /// NaN or with both infinities is NaN, and a sum with one infinity is this infinity, so results
-    /// are as exact as those of integers.
+    /// Integers from −4 to 4, except for a few elements that are NaN, an infinity or −0. A sum with
+    /// a NaN or with both infinities is NaN, and a sum with one infinity is this infinity, so
+    /// results are as exact as those of integers.
     Specials,
 }
 

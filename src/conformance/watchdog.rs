@@ -22,7 +22,7 @@ struct Step {
 
 impl Progress {
     fn new() -> Self {
-        Self(Arc::new(Mutex::new(Step { start: Instant::now(), name: "its start".into() })))
+        Self(Arc::new(Mutex::new(Step { start: Instant::now(), name: "start".into() })))
     }
 
     /// Starts the step `name` of the check.
@@ -30,7 +30,7 @@ impl Progress {
         *self.0.lock() = Step { start: Instant::now(), name };
     }
 
-    /// Restarts the time of the current step, because the step has made progress.
+    /// Restarts the timer of the current step, because the step has made progress.
     pub(super) fn renew(&self) {
         self.0.lock().start = Instant::now();
     }
@@ -46,7 +46,8 @@ impl Progress {
 /// its result.
 ///
 /// # Errors
-/// Returns a message if a step of `body` runs longer than `timeout`, and leaves the thread alone.
+/// Returns a message if a step of `body` runs longer than `timeout`. The thread of `body` then
+/// continues to run.
 pub(super) fn watch<R: Send + 'static>(
     name: &str,
     timeout: Duration,
@@ -57,7 +58,8 @@ pub(super) fn watch<R: Send + 'static>(
     let observed = progress.clone();
     let run = move || {
         let _context = context.enter();
-        // Nobody receives the result of a check that the watchdog has given up.
+        // Sending fails if the watchdog has returned an error, because no thread receives the
+        // result.
         let _ = sender.send(body(&progress));
     };
     let spawned = thread::Builder::new().name(name.to_owned()).spawn(run);
@@ -66,7 +68,9 @@ pub(super) fn watch<R: Send + 'static>(
         let left = observed.time_left(timeout).unwrap_or_default();
         match result.recv_timeout(left) {
             Ok(result) => return Ok(result),
-            Err(RecvTimeoutError::Disconnected) => return Err("the thread has ended".into()),
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err("the thread of the check ended without a result".into());
+            }
             Err(RecvTimeoutError::Timeout) if observed.time_left(timeout).is_some() => {}
             Err(RecvTimeoutError::Timeout) => {
                 let step = observed.0.lock().name.clone();
@@ -84,7 +88,8 @@ pub(super) fn watch<R: Send + 'static>(
 mod tests {
     use super::*;
 
-    /// So long that a thread on a busy machine is not mistaken for one that hangs.
+    /// Timeout of the tests, long enough that a slow thread on a busy machine does not count as
+    /// hanging.
     const TIMEOUT: Duration = Duration::from_secs(1);
 
     #[test]

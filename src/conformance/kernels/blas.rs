@@ -115,15 +115,15 @@ fn check_scalar_result<T: Element>(
 /// Last elements of the vectors of a large case. No kernel may skip these elements.
 const LAST: [f64; 3] = [9.0, 2.0, -10.0];
 
-/// Checks a kernel that returns one number on vectors of 2²⁰ + 3 elements. Partial results of
-/// vectors, computed by `oracle`, are combined by `combine`.
+/// Checks a kernel that returns one number, with vectors of 2²⁰ + 3 elements. `oracle` computes the
+/// results of parts of the vectors, and `combine` combines two results into one.
 fn check_large_result<T: Element>(
     runner: &CheckRunner<'_>,
     kernel: impl Fn(View<'_, T, AnyDevice>, View<'_, T, AnyDevice>) -> Result<T::Acc>,
     oracle: fn(&[f64], &[f64]) -> Expected,
     combine: fn(f64, f64) -> f64,
 ) -> Verdict {
-    // A large case takes long, so that it runs on one element type. All sums are exact in `f32`.
+    // Large cases take long, so the kit runs them only in `f32`. All sums are exact in `f32`.
     if T::DTYPE != DType::F32 {
         return Ok(());
     }
@@ -139,12 +139,12 @@ fn check_large_result<T: Element>(
     })?;
     let of = |[x, y]: &[Vec<T>; 2]| oracle(&wide(x), &wide(y)).value;
     let whole = std::iter::repeat_n(of(&periods), COPIES - 1).fold(of(&ends), combine);
-    let name = format!("result of operands of {} elements", x.len());
+    let name = format!("result for operands of {} elements", x.len());
     expect_nearest(&name, &results[..1], &[whole])
 }
 
-/// Case of a strided dot product, whose operands have `rest` more elements than the kernel may
-/// read.
+/// Case of a strided dot product. Each operand ends with `rest` elements that the kernel must not
+/// use.
 #[derive(Clone, Copy, Debug)]
 struct StridedDot {
     n: usize,
@@ -195,7 +195,7 @@ fn dot_strided<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
             Ok(())
         })?;
         let want: Expected = (0..13).map(|i| x[i * incx].to_f64() * x[i * incy].to_f64()).collect();
-        Values::Integers.compare("result of equal operands", &[dot], &[want])
+        Values::Integers.compare("result for equal operands", &[dot], &[want])
     })?;
     runner.try_cases([("x", 6, 4), ("y", 7, 3)], |&(short, x, y)| {
         let (found, needed) = if short == "x" { (x, 7) } else { (y, 4) };
@@ -230,7 +230,7 @@ fn large_dot_strided<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         dot = runner.device.dot_strided(case.n, x, 2, y, 1)?;
         Ok(())
     })?;
-    expect_nearest("result of operands with more than 2²⁰ terms", &[dot], &[want])
+    expect_nearest("result with more than 2²⁰ terms", &[dot], &[want])
 }
 
 fn asum<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
@@ -252,8 +252,8 @@ fn amax<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     };
     check_scalar_result::<T>(runner, |x, _| runner.device.amax(x), oracle)?;
     check_large_result::<T>(runner, |x, _| runner.device.amax(x), oracle, f64::max)?;
-    // Each case places the largest element, an infinity or a NaN at another position of the
-    // operand.
+    // Each case tests a different position `at` of the largest element, of an infinity and of a
+    // NaN.
     runner.try_cases((0..70).step_by(3), |&at: &usize| {
         let large = [(-5.0, Placement::CORNERS[1]), (f64::NEG_INFINITY, Placement::CORNERS[1])];
         for (value, place) in large.into_iter().chain([(f64::NAN, Placement::WHOLE)]) {

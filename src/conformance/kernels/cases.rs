@@ -42,19 +42,17 @@ impl fmt::Debug for CaseSetup {
         write!(
             f,
             "{values:?} of seed {seed}; inputs, then outputs, are valid on: {places} (a kernel with \
-             fewer operands uses the first)"
+             fewer operands uses the first of these)"
         )
     }
 }
 
 impl CaseSetup {
-    /// Setup in which each operand holds integers, occupies a whole memory and is valid on the
-    /// device.
+    /// Setup in which each operand holds integers, fills its memory and is valid on the device.
     pub(super) const WHOLE: Self =
         Self { values: Values::Integers, seed: 1, places: [Placement::WHOLE; OPERANDS] };
 
-    /// Setup like [`WHOLE`](Self::WHOLE), in which each operand starts more than 64 KiB into its
-    /// memory.
+    /// Setup like [`WHOLE`](Self::WHOLE), but each operand starts more than 64 KiB into its memory.
     pub(super) const FAR: Self = Self { places: [Placement::FAR; OPERANDS], ..Self::WHOLE };
 
     /// Returns setups with operands in which some elements are NaN, an infinity or −0.
@@ -67,7 +65,7 @@ impl CaseSetup {
         Self { places: [place; OPERANDS], ..Self::WHOLE }
     }
 
-    /// Returns setups in which every operand takes every placement, and adjacent operands have
+    /// Returns setups that together try every placement of every operand. Adjacent operands have
     /// different placements.
     fn placements() -> impl Iterator<Item = Self> {
         let corners = Placement::CORNERS;
@@ -152,7 +150,7 @@ pub(super) struct LargeCase<C> {
 }
 
 impl<C> LargeCase<C> {
-    /// Adds the number of copies to each operand.
+    /// Pairs each operand with its number of copies, which is 1 for shared operands.
     pub(super) fn copied<'a, T, const N: usize>(
         &self,
         operands: [NamedSlice<'a, T>; N],
@@ -201,8 +199,8 @@ impl<C: Clone + Debug + 'static> Cases<C> {
         self
     }
 
-    /// Adds a large case, whose operands hold `copies` copies of the operands of `period`, except
-    /// for the operands with the names `shared`.
+    /// Adds the large case `whole`. Each of its operands repeats the operand of the small case
+    /// `period` `copies` times. Both cases have the same operands with the names `shared`.
     pub(super) fn and_large(
         mut self,
         [period, whole]: [C; 2],
@@ -213,7 +211,7 @@ impl<C: Clone + Debug + 'static> Cases<C> {
         self
     }
 
-    /// Adds large cases, whose operands are not copies of smaller ones.
+    /// Adds large cases with operands that do not repeat smaller operands.
     pub(super) fn and_whole(mut self, wholes: impl IntoIterator<Item = C>) -> Self {
         let large = |whole: C| LargeCase { period: whole.clone(), whole, copies: 1, shared: &[] };
         self.large.extend(wholes.into_iter().map(large));
@@ -266,22 +264,22 @@ pub(super) const SCALARS: [f64; 5] = [0.0, 1.0, -1.0, 0.5, 2.0];
 /// Operand lengths near the sizes of SIMD vectors, warps, tasks and GPU thread blocks.
 const LENGTHS: [usize; 14] = [0, 1, 2, 3, 7, 8, 31, 33, 64, 255, 257, 1024, 1025, 4099];
 
-/// Number of elements of the operands of which the operands of large cases are copies. The number
-/// divides 2²⁰ + 3, and is prime, so that elements 2¹⁶ or 2²⁰ apart differ.
+/// Number of elements, rows or planes that the operands of large cases repeat. The number is a
+/// prime factor of 2²⁰ + 3, so elements 2¹⁶ or 2²⁰ apart are not copies of the same element.
 pub(super) const PERIOD: usize = 919;
 
 /// Number of copies of [`PERIOD`] elements in an operand of 2²⁰ + 3 elements, which is too long for
-/// an index of 20 bits.
+/// 20-bit indices.
 pub(super) const COPIES: usize = ((1 << 20) + 3) / PERIOD;
 
 /// Number of copies of [`PERIOD`] rows or planes in an operand with more than 65,535 rows or
-/// planes, which are too many for an index of 16 bits and for some axes of a GPU grid.
+/// planes, which are too many for 16-bit indices and for some axes of a GPU grid.
 pub(super) const ROW_COPIES: usize = (1 << 16) / PERIOD + 1;
 
 /// Number of rows, images or labels of a large operand, more than 65,535.
 pub(super) const ROWS: usize = PERIOD * ROW_COPIES;
 
-/// Number of elements from which the operands of sums are sparse.
+/// Length above which [`sparse`] sets elements of an operand to 0.
 const SPARSE: usize = 1 << 16;
 
 /// Sets all but the last 30 elements of a large operand to 0, so that the error bound of a sum is

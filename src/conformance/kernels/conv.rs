@@ -75,7 +75,7 @@ fn convolve<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     Ok(())
 }
 
-/// Activations to fuse with a convolution: two ReLUs, and tanh, which is an elementary function.
+/// Activations to fuse with a convolution: ReLU, leaky ReLU and tanh.
 const ACTIVATIONS: [Unary<f64>; 3] =
     [Unary::Relu { slope: 0.0 }, Unary::Relu { slope: 0.3 }, Unary::Tanh];
 
@@ -106,7 +106,7 @@ fn convolve_with_activation<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         Ok(())
     };
     runner.try_all(&convolution_cases()?, test)?;
-    // Large cases run on one element type.
+    // Large cases take long, so the kit runs them only in `f32`.
     if T::DTYPE == DType::F32 {
         runner.try_cases(large_convolutions()?, |op| test(op, &CaseSetup::WHOLE))?;
     }
@@ -201,8 +201,8 @@ fn convolution_cases() -> Result<Cases<Convolution>> {
     Ok(Cases::new(corners, random_convolution(), Convolution::new(2, 2, 2, small_window()?)?))
 }
 
-/// Returns convolutions of more than 65,535 images, of more than 32,767 planes, of more than 2²⁰
-/// positions, and with more than 256 outputs of more than 256 terms each.
+/// Returns four convolutions: with more than 65,535 images, with more than 32,767 planes, with more
+/// than 2²⁰ positions, and with more than 256 output channels and more than 256 terms per sum.
 fn large_convolutions() -> Result<[Convolution; 4]> {
     let (planes, channels) = (40_009, 300);
     Ok([

@@ -3,8 +3,8 @@
 use super::prelude::*;
 use crate::element::DType;
 
-/// Checks that a kernel that copies elements preserves the bits of subnormal numbers, of −0, and of
-/// the quiet and the signalling NaN, as no conversion to another type would.
+/// Checks that a kernel copies the bits of subnormal numbers, of −0, and of quiet and signalling
+/// NaNs. A kernel that converts elements to another type may change these bits.
 pub(super) fn expect_copied_bits<T: Element>(
     runner: &CheckRunner<'_>,
     kernel: impl FnMut([View<'_, T, AnyDevice>; 1], [ViewMut<'_, T, AnyDevice>; 1]) -> Result<()>,
@@ -15,8 +15,8 @@ pub(super) fn expect_copied_bits<T: Element>(
     expect_bits(y.0, &got, &x)
 }
 
-/// Returns eight elements: the smallest and the largest subnormal number with each sign, ±0, and
-/// a quiet and a signalling NaN with further bits.
+/// Returns eight elements: the smallest and the largest subnormal number with each sign, ±0, and a
+/// quiet and a signalling NaN with payloads.
 fn unusual_bits<T: Element>() -> Vec<T> {
     let (bits, mantissa) = match T::DTYPE {
         DType::F16 => (16, 10),

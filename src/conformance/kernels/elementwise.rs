@@ -113,7 +113,7 @@ fn unary<T: Element>(runner: &CheckRunner<'_>, ops: &[Unary<f64>]) -> Verdict {
     runner.try_cases(ops, |&&op: &&Unary<f64>| {
         let typed = op.cast();
         let mut cases = vector_cases().without_refused();
-        // One function of each kind, because large cases take long.
+        // Only two functions run large cases, because large cases take long.
         if matches!(op, Unary::Relu { .. } | Unary::Exp) {
             cases = cases.and_large(Vector::LARGE, COPIES, &[]);
         }
@@ -135,7 +135,7 @@ fn unary<T: Element>(runner: &CheckRunner<'_>, ops: &[Unary<f64>]) -> Verdict {
         })?;
         let (wide_x, name) = (wide(&x), Output::from(y.0));
         expect_within(name.of(&[("x", &wide_x)]), &got, &oracle(op, &wide_x))?;
-        // The only functions whose results have a specified sign of zero.
+        // Only these functions specify the sign of a zero result.
         let (zeros, want) = match op {
             Unary::Abs => ([-0.0, 0.0], [0.0, 0.0]),
             Unary::Neg => ([-0.0, 0.0], [0.0, -0.0]),
@@ -158,7 +158,7 @@ fn binary<T: Element>(runner: &CheckRunner<'_>, ops: &[Binary<f64>]) -> Verdict 
     runner.try_cases(ops, |&&op: &&Binary<f64>| {
         let typed = op.cast();
         let mut cases = vector_cases();
-        // One function of each kind, because large cases take long.
+        // Only two functions run large cases, because large cases take long.
         if matches!(op, Binary::Add | Binary::SigmoidGrad) {
             cases = cases.and_large(Vector::LARGE, COPIES, &[]);
         }

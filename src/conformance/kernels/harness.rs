@@ -24,10 +24,10 @@ pub(super) enum ExpectedOutput {
     Bits(Vec<f64>),
     /// Results must be the given values, rounded to the element type.
     Nearest(Vec<f64>),
-    /// Results may differ from the expected values by the rounding error, but must be exact if the
+    /// Results may differ from the expected values by rounding errors, but must be exact if the
     /// operands are integers.
     Sums(Vec<Expected>),
-    /// Results may differ from the expected values by the rounding error, even if the operands are
+    /// Results may differ from the expected values by rounding errors, even if the operands are
     /// integers.
     Within(Vec<Expected>),
 }
@@ -109,7 +109,7 @@ impl CheckRunner<'_> {
                 want.compare(Output::from(output.0).of(&shown), got, setup.values)
             })
         })?;
-        // Large cases run on one element type.
+        // Large cases take long, so the kit runs them only in `f32`.
         let mut large = cases.large.iter().filter(|_| T::DTYPE == DType::F32);
         large.try_for_each(|large| {
             self.start_step(format!("large case: {:?}", large.whole));
@@ -134,7 +134,8 @@ impl CheckRunner<'_> {
             (0..I).for_each(|i| inputs[i].1 = inputs[shared[i]].1.clone());
             let (x, y) = (inputs.each_ref().map(wide_named), outputs.each_ref().map(wide_named));
             let want = want(case, x.each_ref().map(|x| &x[..]), y.each_ref().map(|y| &y[..]));
-            // A function may be undefined for some values of an operand, such as a variance.
+            // A function may be undefined for some values of an operand, such as a negative
+            // variance.
             if !all_finite(&want) {
                 return Ok(());
             }
@@ -191,7 +192,7 @@ impl CheckRunner<'_> {
             operand.unchanged(source)?;
             want.compare(Output::from(output).of(&shown), &got, setup.values)
         })?;
-        // Large cases run on one element type.
+        // Large cases take long, so the kit runs them only in `f32`.
         let mut large = cases.large.iter().filter(|_| T::DTYPE == DType::F32);
         large.try_for_each(|large| {
             self.start_step(format!("large case: {:?}", large.whole));
@@ -331,7 +332,7 @@ pub(super) fn as_slices<T, const N: usize>(
     operands.each_ref().map(|(name, values)| (*name, &values[..]))
 }
 
-/// Returns the inputs that are as long as an output, whose elements a failure message shows.
+/// Returns the inputs with the length `len` of an output. A failure message shows their elements.
 fn shown_operands<'a, T>(
     inputs: &[NamedValues<T>],
     wide: &'a [Vec<f64>],

@@ -281,8 +281,8 @@ fn permutation(shape: &[usize], order: &[usize]) -> Result<Permute> {
     Permute::new(Shape::new(shape)?, order)
 }
 
-/// Returns cases of permutations: no axes, no elements, the identity, transposes near the sizes of
-/// tiles, and channels moved to the end and back.
+/// Returns cases of permutations: no axes, no elements, the identity, transposes with extents near
+/// the sizes of tiles, and channels moved to the end and back.
 fn permutation_cases() -> Result<Cases<Permute>> {
     let corners = vec![
         permutation(&[], &[])?,

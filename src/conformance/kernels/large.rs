@@ -20,8 +20,8 @@ use crate::{
 
 impl CheckRunner<'_> {
     /// Checks a kernel on large operands. Each operand holds copies of the given elements. `want`
-    /// are the expected elements of one copy of each output, which depend only on one copy of each
-    /// input.
+    /// holds the expected elements of one copy of each output. One copy of an output must depend on
+    /// only one copy of each input.
     pub(super) fn try_large<T: Storable, U: Element, const I: usize, const O: usize>(
         &self,
         inputs: [(NamedSlice<'_, T>, usize); I],
@@ -29,7 +29,7 @@ impl CheckRunner<'_> {
         kernel: impl FnMut([View<'_, T, AnyDevice>; I], [ViewMut<'_, U, AnyDevice>; O]) -> Result<()>,
         want: [ExpectedOutput; O],
     ) -> Verdict {
-        // A large case takes long, so that it runs on one element type.
+        // Large cases take long, so the kit runs them only in `f32`.
         if U::DTYPE != DType::F32 {
             return Ok(());
         }
@@ -44,8 +44,8 @@ impl CheckRunner<'_> {
     }
 }
 
-/// Compares each copy of `period` elements in a large output. Copies that are bit-identical to the
-/// first copy are as right as the first copy.
+/// Compares each copy of `period` elements in a large output with the expected elements, except for
+/// copies that are bit-identical to the first copy.
 pub(super) fn expect_copies<U: Storable>(
     name: &str,
     got: &[U],

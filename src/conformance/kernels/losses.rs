@@ -58,7 +58,7 @@ fn softmax_loss<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         |op, [p, label], [loss]| device.softmax_loss(op, p, label, loss),
         |op, [p, label], _| [ExpectedOutput::Within(vec![oracle::softmax_loss(op, p, label)])],
     )?;
-    // A net that has diverged computes NaN probabilities, and the loss must show it.
+    // A net that has diverged computes NaN probabilities. The loss must then be NaN, too.
     let op = softmax_loss_op([3, 2, 1], None, LossNormalization::Full)?;
     let p = [0.5, 0.5, f64::NAN, f64::NAN, 0.25, 0.75].map(T::from_f64);
     let (inputs, loss) = ([("p", &p[..]), ("label", &[T::default(); 3])], ("loss", &unset(1)[..]));
@@ -71,8 +71,9 @@ fn softmax_loss<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     loss_of_last_row::<T>(runner, want, |p, label, loss| device.softmax_loss(&op, p, label, loss))
 }
 
-/// Checks a kernel that sums over more than 65,535 rows. In all rows, the label is 0. The operand
-/// is [1, 0] in all rows but the last, where it is [1/2, 1], so that only the last row has a loss.
+/// Checks a kernel that sums over more than 65,535 rows. All labels are 0. In all rows but the
+/// last, the first operand is [1, 0]. The last row is [1/2, 1], so only that row has a loss or a
+/// wrong class.
 fn loss_of_last_row<T: Element>(
     runner: &CheckRunner<'_>,
     want: Expected,

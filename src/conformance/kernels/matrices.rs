@@ -26,8 +26,8 @@ struct MatrixProduct {
     trans: [bool; 2],
     alpha: f64,
     beta: f64,
-    /// For each operand, the number of unused elements between rows, between the matrices of a
-    /// batch, and at the end of the operand.
+    /// For each operand, the length of its gaps between rows, between the matrices of a batch, and
+    /// at the end.
     gaps: [usize; 3],
 }
 
@@ -80,8 +80,8 @@ impl MatrixProduct {
         Cases::from_fixed(fixed, (shape, scalar(), scalar()).prop_map(product))
     }
 
-    /// Returns products with sums of more than 256 and of more than 512 terms, and with more than
-    /// 1,024 rows or columns.
+    /// Returns matrix products with sums of more than 256 and of more than 512 terms, and with more
+    /// than 1,024 rows or columns.
     fn large() -> impl Iterator<Item = Self> {
         let extents = [[3, 5, 300], [5, 3, 513], [2, 1030, 3], [1030, 2, 3], [3, 300, 2]];
         let extents = extents.into_iter().chain([[513, 3, 2], [1, 1030, 9], [1030, 1, 9]]);
@@ -91,9 +91,9 @@ impl MatrixProduct {
             .flat_map(move |extents| transposes.map(|trans| Self { trans, extents, ..Self::SMALL }))
     }
 
-    /// Returns products whose `C` has gaps between rows, between matrices and at the end. Kernels
-    /// have special code for the scalars and for empty sums, and may treat rows with gaps as one
-    /// row, or the whole of `C` as overwritten.
+    /// Returns matrix products whose `C` has gaps between rows, between matrices and at the end.
+    /// Kernels have special code for some scalars and for empty sums. Such code might overwrite the
+    /// gaps.
     fn with_gaps() -> impl Iterator<Item = Self> {
         let extents = [[3, 5, 4], [1, 5, 4], [5, 1, 4], [1, 1, 1], [3, 5, 0], [17, 33, 9]];
         let scalars = [[1.0, 0.0], [1.0, 1.0], [0.0, 0.0], [0.0, 2.0], [0.5, 2.0]];
@@ -160,7 +160,7 @@ fn gemm<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     gemm_of_special_values::<T>(runner)
 }
 
-/// Checks products of a square matrix with itself, where `A` and `B` are the same view.
+/// Checks the product of a square matrix with itself, where `A` and `B` are the same view.
 fn gemm_of_equal_operands<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let transposes = [false, true].into_iter().flat_map(|a| [false, true].map(|b| [a, b]));
     let cases = transposes.flat_map(|trans| [4, 33, 130].map(|n| (n, trans)));
@@ -176,7 +176,7 @@ fn gemm_of_equal_operands<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
 }
 
 /// Checks that a NaN or infinity in `A` or `B` reaches exactly the dependent elements of `C`, even
-/// if its factors are 0.
+/// if the other factors are 0.
 fn gemm_of_special_values<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let values = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY];
     let factors = [0.0, 1.0];

@@ -26,9 +26,10 @@ fn softmax<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         |axis, x, [], y| device.softmax(axis, x, y),
         |axis, x, []| ExpectedOutput::Within(oracle::softmax(axis, x)),
     )?;
-    // The first case has scores whose exponentials overflow. The second case has a NaN, which must
-    // affect only the softmax of the elements along the axis that include the NaN. In the third
-    // case, the softmax of −∞ is 0, but the softmax of +∞, and of −∞ alone, is NaN.
+    // The first case has scores whose exponentials overflow. In the second case, a NaN must affect
+    // only the elements with the same outer and inner index. In the third case, the softmax of −∞
+    // is 0, and +∞ makes all elements along the axis NaN. In the fourth case, the softmax is NaN
+    // where all elements along the axis are −∞.
     let infinity = f64::INFINITY;
     let axis = Axis::new(2, 3, 2)?;
     let cases = [
@@ -72,8 +73,8 @@ fn large_rows(cases: Cases<Axis>, shared: &'static [&'static str]) -> Cases<Axis
     cases.and_large([rows(1), rows(ROW_COPIES)], ROW_COPIES, shared)
 }
 
-/// Returns cases with more than 4,096 elements along the axis, of which a kernel may hold only some
-/// in the registers or the shared memory of a thread block.
+/// Returns cases with more than 4,096 elements along the axis. The registers or the shared memory
+/// of a GPU thread block may be too small for so many elements.
 fn long_axes() -> [(Axis, CaseSetup); 2] {
     [[2, 4100, 1], [1, 4100, 2]]
         .map(|[outer, extent, inner]| (Axis { outer, extent, inner }, CaseSetup::WHOLE))
@@ -109,9 +110,12 @@ fn lrn<T: Element>(runner: &CheckRunner<'_>, region: LrnRegion) -> Verdict {
     )?;
     runner.try_cases([lrn_op(region, [1, 3, 2, 2], 2)], |op| {
         let (x, outputs) = ([("x", 12)], [("scale", 12), ("y", 12)]);
-        runner.check_refused::<T, T, 1, 2>("the even size 2", x, outputs, |[x], [scale, y]| {
-            device.lrn(op, x, scale, y)
-        })
+        runner.check_refused::<T, T, 1, 2>(
+            "the even region size 2",
+            x,
+            outputs,
+            |[x], [scale, y]| device.lrn(op, x, scale, y),
+        )
     })
 }
 
@@ -153,7 +157,7 @@ fn moments<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
             },
         )?;
     }
-    // Of elements of which one is NaN or infinite, neither the mean nor the variance is finite.
+    // If an element is NaN or infinite, neither the mean nor the variance is finite.
     runner.try_cases(CaseSetup::specials(), |setup| {
         let axis = Axis::new(2, 9, 3)?;
         let x = setup.stream().take::<T>(axis.count());

@@ -50,7 +50,7 @@ fn elementwise_loss<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         |op, [x, t], [loss]| runner.device.elementwise_loss(&narrow::<T>(op), x, t, loss),
         |op, [x, t], _| [ExpectedOutput::Within(vec![oracle::elementwise_loss(op, x, t)])],
     )?;
-    // A net that has diverged computes NaN, and the loss must show it. With a target of 0, the
+    // A net that has diverged computes NaN. The loss must then be NaN, too. With a target of 0, the
     // contrastive losses compare the margin with `x`.
     for kind in KINDS {
         let normalization = LossNormalization::Full;
@@ -62,8 +62,8 @@ fn elementwise_loss<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         })?;
         expect_nearest("loss of NaN operands", &got, &[f64::NAN])?;
     }
-    // A large case takes long, so that it runs on one element type. Only the last of 2²⁰ + 3
-    // elements differs from its target.
+    // Large cases take long, so the kit runs them only in `f32`. Only the last of 2²⁰ + 3 elements
+    // differs from its target.
     if T::DTYPE != DType::F32 {
         return Ok(());
     }

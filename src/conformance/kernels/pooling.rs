@@ -50,12 +50,13 @@ fn max_pool<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     check_pool_lengths::<T>(runner, &op, |x, y, mask| device.max_pool(&op, x, y, mask))
 }
 
-/// Runs `test` on the descriptors of a pooling of few planes and of more than 65,535 planes.
+/// Runs `test` on two descriptors of pooling that differ only in the number of planes: [`PERIOD`],
+/// and more than 65,535.
 fn large_pool<T: Element>(
     runner: &CheckRunner<'_>,
     test: impl Fn([Pool2d; 2]) -> Verdict,
 ) -> Verdict {
-    // A large case takes long, so that it runs on one element type.
+    // Large cases take long, so the kit runs them only in `f32`.
     if T::DTYPE != DType::F32 {
         return Ok(());
     }
@@ -98,8 +99,8 @@ fn check_pool_lengths<T: Element>(
     let (x, y) = ([("x", op.input_len())], [("y", op.output_len())]);
     let unchanged = RefCell::new(Ok(()));
     runner.check_lengths(x, y, |[x], [y]| {
-        // The mask fills a memory that is valid on the host, so that the kernel must neither write
-        // the mask nor mark the host side as stale.
+        // The mask fills a memory that is valid on the host, so the check also finds a kernel that
+        // marks the host side as stale.
         let mut mask = unset_mask(runner.device, op.output_len(), Placement::CORNERS[2])?;
         let result = kernel(x, y, mask.view_mut()?);
         if let verdict @ Err(_) = mask.unchanged("mask") {
@@ -288,8 +289,8 @@ fn small_pool() -> Result<Pool2d> {
 }
 
 /// Returns cases of pooling: empty planes, one element, and planes with more elements than a GPU
-/// thread block computes. The pooling windows extend past the edge of the plane, lie in or outside
-/// the padding, leave gaps, overlap, or cover the plane.
+/// thread block computes. The pooling windows extend past the edge of the plane, lie in the padding
+/// or outside the padded plane, leave gaps, overlap, or cover the plane.
 fn pool_cases() -> Result<Cases<Pool2d>> {
     use PoolRounding::{Ceil, Floor};
     let corners = vec![

@@ -65,11 +65,11 @@ fn generated_numbers<U: Storable>(
     Ok(y)
 }
 
-/// Key of the numbers of large operands.
+/// Key of the random numbers in large operands.
 const LARGE_KEY: RngKey = RngKey { seed: 3, stream: 4 };
 
 /// Checks an output of 2²⁰ + 3 random numbers at its start, near the index 2¹⁶ and at its end.
-/// `check` compares the elements with the given indices.
+/// `check` compares the elements at the given indices with the expected elements.
 fn check_large<U: Storable + PartialEq>(
     runner: &CheckRunner<'_>,
     unset: U,
@@ -123,7 +123,7 @@ fn uniform<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
             expect_bits("y", &got, &oracle::uniform(key, (low, high), 0..len))
         },
     )?;
-    // A large case takes long, so that it runs on one element type.
+    // Large cases take long, so the kit runs them only in `f32`.
     if T::DTYPE == DType::F32 {
         let (key, bounds) = (LARGE_KEY, (-1.0, 1.0));
         let kernel = |y: ViewMut<'_, T, AnyDevice>| device.uniform(key, bounds.0, bounds.1, y);
@@ -156,8 +156,8 @@ fn gaussian<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         expect_within("y", &got, &oracle::gaussian::<T>(case.key, case.parameters, 0..case.len))?;
         let wide = normals::<f64>(runner, case, setup)?.into_iter().map(T::from_f64);
         expect_bits("y (expected: y in `f64`, rounded)", &got, &wide.collect::<Vec<_>>())?;
-        // The oracle's elementary functions round differently from the kernels' functions, so the
-        // check also requires the bits that the host kernel computes.
+        // The oracle's elementary functions may round differently from those of kernels, so its
+        // error bound is not 0. The results must be bit-identical to those of the host kernel.
         let mut cpu = unset::<T>(case.len);
         host::gaussian(Workers::global(), case.key, mean, std, &mut cpu)?;
         expect_bits("y (expected: y of the CPU)", &got, &cpu)
@@ -182,7 +182,7 @@ fn dropout<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     runner.try_in_place(
         &cases(&KEEP_PROBABILITIES),
         |case, setup| {
-            // An element that is not kept becomes 0, also if it is NaN or infinite.
+            // A dropped element becomes 0, even if it is NaN or infinite.
             let x = match setup.values {
                 Values::Specials => setup.stream().take::<T>(case.len),
                 _ => Values::Reals.stream(case.key.seed).take::<T>(case.len),

@@ -69,7 +69,7 @@ fn large_rows(cases: Cases<AxisCase>) -> Cases<AxisCase> {
     cases.and_large([rows(1), rows(ROW_COPIES)], ROW_COPIES, &[])
 }
 
-/// Returns 2²⁰ + 3 integers, of which the last elements contain the largest and the smallest one.
+/// Returns 2²⁰ + 3 integers. The largest and the smallest integer are among the last three.
 fn large_axis<T: Element>() -> Vec<T> {
     let mut x = repeated(&Values::Integers.stream(1).take::<T>(PERIOD), COPIES);
     let start = x.len() - 3;
@@ -79,7 +79,7 @@ fn large_axis<T: Element>() -> Vec<T> {
 
 /// Checks the reduction of 2²⁰ + 3 elements to one.
 fn large_reduction<T: Element>(runner: &CheckRunner<'_>, op: Reduce) -> Verdict {
-    // A large case takes long, so that it runs on one element type. All sums are exact in `f32`.
+    // Large cases take long, so the kit runs them only in `f32`. All sums are exact in `f32`.
     if T::DTYPE != DType::F32 {
         return Ok(());
     }
@@ -106,7 +106,7 @@ fn large_reduction<T: Element>(runner: &CheckRunner<'_>, op: Reduce) -> Verdict 
 }
 
 /// Checks a kernel that sums over all axes but one, on more than 2²⁰ elements in more than 65,535
-/// rows, which are all `row`. The sums are exact in `f32`.
+/// rows. The operands hold copies of the same rows, and the sums are exact in `f32`.
 fn large_sum_to_axis<T: Element, const I: usize>(
     runner: &CheckRunner<'_>,
     names: [&'static str; I],
@@ -179,7 +179,7 @@ fn arg_max<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         let (axis, y) = (Axis::new(1, x.len(), 1)?, ("y of a large axis", &[UNSET][..]));
         let [got] = runner.call(&CaseSetup::WHOLE, [("x", &x)], [y], kernel(axis))?;
         expect_bits(y.0, &got, &[x.len() as u32 - 2])?;
-        // An axis may also have more than 65,535 rows.
+        // The operand may also have more than 65,535 rows.
         let rows = Values::Integers.stream(1).take::<T>(3 * PERIOD);
         let want = oracle::arg_max(&Axis::new(PERIOD, 3, 1)?, &wide(&rows));
         let (x, axis) = (repeated(&rows, ROW_COPIES), Axis::new(ROW_COPIES * PERIOD, 3, 1)?);

@@ -19,9 +19,9 @@ use crate::{
 
 impl CheckRunner<'_> {
     /// Fails unless a kernel call with operands of the given lengths returns an error and leaves
-    /// the outputs unchanged, both a part of a memory that is valid on the device, and a whole
-    /// memory that is valid on the host. `invalid` describes the wrong operand in the failure
-    /// message.
+    /// the outputs unchanged. The function calls the kernel twice: with operands in a part of a
+    /// memory that is valid on the device, and with operands that fill a memory that is valid on
+    /// the host. `invalid` describes the wrong operand in the failure message.
     pub(super) fn check_refused<T: Storable, U: Storable, const I: usize, const O: usize>(
         &self,
         invalid: &str,

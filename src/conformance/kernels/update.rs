@@ -62,7 +62,7 @@ fn solver_update<T: Element>(runner: &CheckRunner<'_>, rule: Rule) -> Verdict {
         }
         update::<T>(runner, (*len, 1), op, setup, true)
     })?;
-    // A large case takes long, so that it runs on one element type.
+    // Large cases take long, so the kit runs them only in `f32`.
     if T::DTYPE == DType::F32 {
         runner.try_cases(&cases.refused, |(_, op)| {
             update::<T>(runner, (PERIOD, COPIES), op, &CaseSetup::WHOLE, false)
@@ -145,8 +145,8 @@ fn update<T: Element>(
     expect_nearest("weights", &weights, &wide(&rounded))
 }
 
-/// Checks that the kernel refuses operands, also master weights, that are one element too short or
-/// too long, and one history too few or too many.
+/// Checks that the kernel refuses operands, including master weights, that are one element too
+/// short or too long, and one history too few or too many.
 fn check_operands<T: Element>(runner: &CheckRunner<'_>, rule: Rule) -> Verdict {
     let op = narrow::<T>(&update_cases(rule).refused[0].1);
     let right = vec![7; 2 + op.rule.history_count()];

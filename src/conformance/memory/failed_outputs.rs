@@ -1,5 +1,5 @@
-//! Check of kernels with several outputs, of which one does not fit in device memory: all operands
-//! keep their values.
+//! Check of kernels with several outputs: all operands keep their values if the device memory of
+//! one operand cannot be allocated.
 
 use super::failing::NOT_INJECTED;
 use crate::{
@@ -157,18 +157,19 @@ impl Kernel {
         all.map(|(index, &(name, len))| (index, name, len))
     }
 
-    /// Returns the contents of operand number `index`: numbers, or bytes of an output.
+    /// Returns the initial bytes of operand number `index`: numbers if the kernel reads the
+    /// operand, otherwise a byte pattern.
     fn content(&self, index: usize, len: usize) -> Vec<u8> {
         let numbers = (0..len).map(|i| 0.25 + ((3 * i + index) % 4) as f32 / 4.0);
-        // The kernel must read the numbers of the output `gates`.
+        // The kernel `lstm` also reads its output `gates`.
         if index < self.inputs.len() || self.outputs[index - self.inputs.len()].0 == "gates" {
             return numbers.flat_map(f32::to_ne_bytes).collect();
         }
         byte_pattern(index as u64, size_of::<f32>() * len)
     }
 
-    /// Returns the operands, whose current values are on the host. All operands except for number
-    /// `short` have device memory, which holds other values.
+    /// Returns the inputs and the outputs, which are all valid on the host. All operands except for
+    /// number `short` have device memory, in which the inputs are valid and the outputs are stale.
     fn placed(
         &self,
         device: &AnyDevice,
@@ -206,15 +207,16 @@ impl Kernel {
         Ok((ledger.total(EventKind::Fallback).count == 0).then_some(results))
     }
 
-    /// Fails unless all operands keep their values if operand number `short`, whose device memory
-    /// must be allocated, does not fit. Returns false if the device does not inject failures.
+    /// Fails unless all operands keep their values if the device memory of operand number `short`
+    /// cannot be allocated. Returns false if the device does not inject failures.
     fn fails_without(&self, device: &AnyDevice, short: usize, want: &[Vec<u8>]) -> Verdict<bool> {
         let [inputs, mut outputs] = self.placed(device, Some(short))?;
         if !device.inject_failure(FailureKind::Alloc) {
             return Ok(false);
         }
         if (self.call)(device, &inputs, &mut outputs).is_ok() {
-            // The kernel allocates no memory, or handles the failure. Remove the failure.
+            // The kernel allocated no memory, or handled the failure. If the injected failure is
+            // still pending, this allocation removes it.
             let _ = device.alloc(1);
             return Ok(true);
         }
@@ -226,8 +228,9 @@ impl Kernel {
             kept.map_err(|CaseFailure(reason)| {
                 flaw!(
                     "`{name}` lost its value when the allocation of `{short_name}` on the device \
-                     failed; get the inputs, and reserve all outputs by `ViewMut::reserve_device`, \
-                     before the first output is requested for writing: {reason}"
+                     failed; request the inputs, and reserve all outputs by \
+                     `ViewMut::reserve_device`, before you request the first output for writing: \
+                     {reason}"
                 )
             })?;
         }

@@ -1,4 +1,4 @@
-//! Kernels that fail in checks of failures, and the errors that report such failures.
+//! Kernels for checks of failures, and comparison of the errors that these kernels return.
 
 use crate::{
     conformance::{
@@ -19,7 +19,7 @@ pub(super) const NOT_INJECTED: &str = "the device does not implement `inject_fai
 pub(super) struct Kernel {
     pub(super) name: &'static str,
     pub(super) call: fn(&AnyDevice, &Operand<f32>, &mut Operand<f32>) -> Result<()>,
-    /// Result for elements 2 of `x` and elements 3 of `y`.
+    /// Each element of the result if all elements of `x` are 2 and all elements of `y` are 3.
     pub(super) result: f32,
 }
 
@@ -39,7 +39,7 @@ const KERNELS: [Kernel; 3] = [
     },
 ];
 
-/// Returns the first of the kernels that does not fall back to the host, if any.
+/// Returns the first kernel of [`KERNELS`] that does not fall back to the host, if any.
 pub(super) fn native_kernel(device: &AnyDevice) -> Verdict<Option<&'static Kernel>> {
     for kernel in &KERNELS {
         let (x, mut y) = (operand(device, 2.0)?, operand(device, 3.0)?);
@@ -69,7 +69,7 @@ pub(super) fn failed<R>(result: Result<R>, call: &str) -> Verdict<Error> {
     }
 }
 
-/// Fails unless the error message contains the kernel's name, and names no other kernel instead.
+/// Fails unless the error message contains the kernel's name.
 pub(super) fn expect_named(error: &Error, kernel: &Kernel) -> Verdict {
     match error.to_string().contains(kernel.name) {
         true => Ok(()),

@@ -28,11 +28,12 @@ enum Wait {
     Synchronize,
     DownloadOfOutput,
     DownloadOfOtherMemory,
-    /// A kernel that returns a number, the sum of other memory.
+    /// A kernel that returns a number and does not use the memory of the failed work.
     Number,
-    /// A wait for another queue, and then for the queue.
+    /// A wait for another queue, and then for the queue with the failure.
     SynchronizeOfBothQueues,
-    /// A wait for another queue that is ordered after the queue, and then for the queue.
+    /// A wait for another queue that is ordered after the queue with the failure, and then for the
+    /// queue with the failure.
     OrderedQueue,
 }
 
@@ -136,7 +137,7 @@ impl QueueUnderTest<'_> {
         self.synchronize()?;
         match self.queue.inject_failure(kind) {
             true => Ok(()),
-            false => Err(flaw!("`inject_failure` returned true and then false")),
+            false => Err(flaw!("`inject_failure` returned false after it had returned true")),
         }
     }
 
@@ -306,7 +307,8 @@ impl QueueUnderTest<'_> {
             }
             Wait::Number => failed(queue.asum(operand.view()?), "`asum` of other memory"),
             Wait::SynchronizeOfBothQueues => {
-                // By default, both handles have the same queue.
+                // By default, a fork shares the queue of its device, so either wait may return the
+                // error.
                 let first = other.synchronize();
                 failed(first.and_then(|()| queue.synchronize()), "`synchronize` of the queue")
             }

@@ -53,13 +53,14 @@ fn ones(queue: &AnyDevice) -> Verdict<Operand<f32>> {
     Ok(Operand::new(queue, &[1.0; LEN], Placement::WHOLE)?)
 }
 
-/// Uploads `x` late on the queue `from`, and adds `x` to `y` on the queue `to`, which is ordered
-/// after `from`, directly or through the queue `via`. The flag says whether `via` has own work.
+/// Uploads `x` after a delay on the queue `from`, and adds `x` to `y` on the queue `to`, which is
+/// ordered after `from`, directly or through the queue `via`. The flag says whether `via` has work
+/// of its own.
 fn relay(from: &AnyDevice, via: Option<(&AnyDevice, bool)>, to: &AnyDevice) -> Verdict {
     let (mut x, mut y, mut delay) = (ones(to)?, ones(to)?, ones(from)?);
     let mut sum = 1.0;
     for round in 1..=ROUNDS {
-        // The addition of the last round must be done before the next upload.
+        // The addition of the previous round must be done before the next upload.
         from.order_after(to)?;
         for _ in 0..DELAYS {
             from.scal(1.0, delay.view_mut()?)?;

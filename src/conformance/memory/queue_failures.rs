@@ -1,4 +1,4 @@
-//! Check of failures on one of several queues: which queue reports the failure, also if the handle
+//! Check of failures on one of several queues: which queue reports the failure, even if the handle
 //! of the queue is dropped.
 
 use super::{
@@ -17,14 +17,14 @@ use crate::{
     memory::{AnyBuffer, FailureKind},
 };
 
-/// Number of times that work of a queue fails while another queue is awaited. On a device that runs
-/// its queues at any time, a wait for the wrong queue need not return the failure at once.
+/// Number of failures of one queue that are followed by a wait for another queue. If the queues of
+/// a device run concurrently, a wait for the wrong queue returns the failure only sometimes.
 const ROUNDS: usize = 9;
 
 /// Number of ways to wait for a queue.
 const WAITS: usize = 3;
 
-/// Number of ways to wait for a queue without a kernel.
+/// Number of ways to wait for a queue that call no kernel.
 const WAITS_WITHOUT_WORK: usize = 2;
 
 /// Number of bytes of an upload that fails.
@@ -37,7 +37,7 @@ enum Work {
     Upload,
 }
 
-/// Whether work failed as the check needs it.
+/// Whether the device injected a failure, and which call returns the error.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Failing {
     /// The device injects no failure of this kind.
@@ -48,7 +48,7 @@ enum Failing {
     Queued,
 }
 
-/// Operands of work.
+/// Operands of queued work.
 struct Operands {
     x: Operand<f32>,
     y: Operand<f32>,
@@ -63,7 +63,7 @@ impl Operands {
         Ok(Self { x, y, buffer })
     }
 
-    /// Waits for `queue` in the way with number `wait`, which is below [`WAITS`].
+    /// Waits for `queue` in one of [`WAITS`] ways, selected by `wait`.
     fn wait(&self, queue: &AnyDevice, wait: usize) -> Result<()> {
         match wait {
             0 => queue.synchronize(),
@@ -74,7 +74,7 @@ impl Operands {
 }
 
 impl Work {
-    /// Runs the work on `queue` and makes it fail. The caller has waited for all queues.
+    /// Makes the work fail on `queue`. The caller must have waited for all queues.
     fn fail(self, queue: &AnyDevice, operands: &mut Operands) -> Failing {
         let kind = match self {
             Self::Kernel(_) => FailureKind::QueuedKernel,
@@ -125,12 +125,13 @@ pub(super) fn queue_failures(runner: &CheckRunner<'_>) -> Verdict {
     if results.iter().all(|&result| result == Failing::NotInjected) {
         runner.skip(NOT_INJECTED.into());
     } else if !results.contains(&Failing::Queued) {
-        runner.skip("the device returns failures of queued work in the call itself".into());
+        runner
+            .skip("every call returns its own failure, so no later wait returns a failure".into());
     }
     Ok(())
 }
 
-/// Queue on which work fails, and two other queues of the device.
+/// Work that fails on the first of three queues of a device.
 struct FailingQueue<'d> {
     work: Work,
     queues: [&'d AnyDevice; 3],
@@ -147,17 +148,17 @@ impl FailingQueue<'_> {
         Ok(failing)
     }
 
-    /// Makes work on the first queue fail, after a wait for all queues.
+    /// Waits for all queues, and makes the work fail on the first queue.
     fn fail(&self) -> Verdict<Failing> {
         let mut operands = Operands::new(self.queues[0])?;
         self.queues.into_iter().try_for_each(|queue| queue.synchronize())?;
         Ok(self.work.fail(self.queues[0], &mut operands))
     }
 
-    /// Fails if a wait for `other` returns the failure of the queue, although no order between the
-    /// two exists. Also returns whether the queues are separate. By default, the handle that
-    /// `fork_queue` returns shares the queue of the device, so that a wait for one of the two
-    /// handles always returns the failure.
+    /// Fails if a wait for `other` returns the failure of the first queue, although `other` is not
+    /// ordered after the first queue. Also returns whether the two handles have separate queues. By
+    /// default, the handle that `fork_queue` returns shares the queue of the device, so a wait for
+    /// either handle returns the failure.
     fn is_unordered(&self, other: &AnyDevice) -> Verdict<(Failing, bool)> {
         let (mut is_separate, mut foreign) = (false, None);
         for round in 0..ROUNDS {
@@ -166,7 +167,8 @@ impl FailingQueue<'_> {
             if failing != Failing::Queued {
                 return Ok((failing, false));
             }
-            // Only the failing queue has work, so that the failure cannot hit work of the other one.
+            // Only the failing queue has work, so the failure cannot affect work of the other
+            // queue.
             let wait = round % WAITS_WITHOUT_WORK;
             match (operands.wait(other, wait), self.queues[0].synchronize()) {
                 (Ok(()), Ok(())) => return Err(flaw!("no wait returned the failure")),
@@ -186,8 +188,8 @@ impl FailingQueue<'_> {
         }
     }
 
-    /// Fails unless the queue still returns its failure after a wait for a queue that is ordered
-    /// after it, and a third queue does not.
+    /// Orders the second queue after the first queue and waits for the second queue. Fails unless a
+    /// wait for the first queue still returns the failure, and a wait for the third queue does not.
     fn ordered(&self) -> Verdict {
         let [queue, ordered, unordered] = self.queues;
         if self.fail()? != Failing::Queued {
@@ -200,9 +202,9 @@ impl FailingQueue<'_> {
         // The wait for the ordered queue may return the failure, too.
         let _ = ordered.synchronize();
         unordered.synchronize().map_err(|error| {
-            flaw!("a wait for a third queue, without an order, returned the failure: {error}")
+            flaw!("a wait for a third queue, which is not ordered, returned the failure: {error}")
         })?;
-        let call = "after a wait for an ordered queue, `synchronize` of the queue";
+        let call = "`synchronize` of the queue, after a wait for a queue that is ordered after it,";
         failed(queue.synchronize(), call).map(drop)
     }
 }

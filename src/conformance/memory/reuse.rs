@@ -1,4 +1,4 @@
-//! Checks of freed memory: memory that another queue still uses, and memory that is used again.
+//! Checks of freed memory: memory that a queue still uses, and memory that is allocated again.
 
 use crate::{
     conformance::{
@@ -22,11 +22,11 @@ const ROUNDS: usize = 4;
 /// Number of kernels that delay the work that uses the memory.
 const DELAYS: usize = 8;
 
-/// Byte of memory that is not zero.
+/// Nonzero byte that fills memory before it is freed.
 const DIRTY: u8 = 0x5a;
 
-/// Sizes of blocks in bytes that are used again. Allocators treat blocks of a page, of the size of
-/// a huge page, and of odd sizes differently.
+/// Sizes, in bytes, of blocks that are freed and allocated again. Allocators treat blocks of a
+/// page, of the size of a huge page, and of odd sizes differently.
 const BLOCKS: [usize; 6] = [4096, 1 << 16, 1 << 18, 1 << 20, (1 << 20) + 12, 1 << 22];
 
 pub(super) fn freed_in_flight(runner: &CheckRunner<'_>) -> Verdict {
@@ -68,9 +68,9 @@ fn frees_during_upload(owner: &AnyDevice, user: &AnyDevice) -> Verdict {
     fresh.iter().try_for_each(|buffer| expect_zeros(owner, buffer, BYTES))
 }
 
-/// Drops operands of `owner` while an upload and a kernel on the queue `user` are pending, and
-/// overwrites memory that `owner` allocates afterwards. With `uploads_again`, a second upload is
-/// pending, which runs after the kernel.
+/// Drops operands of `owner` while a kernel that reads them is pending on the queue `user`, and
+/// overwrites memory that `owner` allocates afterwards. With `uploads_again`, an upload to the
+/// operand is pending, too, and runs after the kernel.
 fn frees_during_kernel(owner: &AnyDevice, user: &AnyDevice, uploads_again: bool) -> Verdict {
     let mut y = Operand::new(user, &[1.0f32; LEN], Placement::WHOLE)?;
     let (mut sum, mut fresh) = (1.0, Vec::new());

@@ -6,7 +6,7 @@ use crate::{conformance::expected::epsilon, element::Element, error::Result};
 /// rounding error divided by `h` is negligible.
 const STEP: f64 = 1e-4;
 
-/// Allowed number of roundings in a gradient: the terms of the longest sum, and a few more.
+/// Allowed number of roundings in a gradient: one for each term of the longest sum, and a few more.
 pub(super) const ROUNDINGS: f64 = 256.0;
 
 /// Numerical derivative of a function with respect to one element of a blob.

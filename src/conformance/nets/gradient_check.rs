@@ -27,7 +27,7 @@ const STORED_ROUNDINGS: f64 = 16.0;
 /// weight · top`, and the tops and gradients in narrower element types with the `f64` results.
 ///
 /// The check also fails unless a backward pass overwrites the gradients of bottoms, adds to the
-/// gradients of parameters, and leaves gradients that were not requested unchanged.
+/// gradients of parameters, and does not change gradients that were not requested.
 ///
 /// ```
 /// use cortado::{CpuDevice, conformance::GradientCheck};
@@ -40,8 +40,8 @@ const STORED_ROUNDINGS: f64 = 16.0;
 ///
 /// [`run_with`](Self::run_with) checks a layer of a custom registry.
 ///
-/// The finite differences have the step 10⁻⁴, so the layer must be smooth within a distance of 10⁻⁴
-/// around its inputs. Random inputs are at least 1/16 away from 0.
+/// The finite differences have the steps 10⁻⁴ and 2 · 10⁻⁴, so the layer must be smooth within a
+/// distance of 2 · 10⁻⁴ around its inputs. Random inputs are at least 1/16 away from 0.
 #[must_use]
 pub struct GradientCheck {
     layer: String,
@@ -90,8 +90,9 @@ impl GradientCheck {
         self
     }
 
-    /// Sets element `i` of a parameter to `value(i)`. By default, a trainable parameter holds
-    /// random numbers in [−1, 1], and any other parameter keeps the layer's initial values.
+    /// Sets element `i` of parameter number `index` to `value(i)`. By default, a trainable
+    /// parameter holds random numbers in [−1, 1], and any other parameter keeps the layer's initial
+    /// values.
     pub fn param(mut self, index: usize, value: impl Fn(usize) -> f64 + 'static) -> Self {
         self.params.push((index, Box::new(value)));
         self
@@ -237,7 +238,7 @@ impl<T: Element> Trial<T> {
             .unwrap_or_else(|| &self.layer.params()[operand - self.bottom.len()])
     }
 
-    /// Resets the bottoms and parameters to their initial values, and runs a forward pass.
+    /// Copies `values` to the bottoms and parameters, and runs a forward pass.
     fn forward(&mut self) -> Result<()> {
         let (bottom, params) = self.values.split_at(self.bottom.len());
         set_all(&self.bottom, bottom)?;
@@ -331,8 +332,7 @@ impl Trial<f64> {
     }
 }
 
-/// Initial value of the gradient of every parameter before a backward pass. The backward pass must
-/// add to `INITIAL_GRADIENT`.
+/// Value of each element of a parameter's gradient before a backward pass, which must add to it.
 const INITIAL_GRADIENT: f64 = 0.25;
 
 /// Returns random numbers that every element type represents exactly, at least 1/16 away from 0.

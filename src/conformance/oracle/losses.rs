@@ -109,7 +109,8 @@ fn fraction_correct(
 /// Computes the class loss `Σ f(x, label) / n`.
 ///
 /// The error of a hinge term is relative to the magnitudes of the numbers that the term subtracts.
-/// Each logarithm adds 1 to the magnitude of the expected loss, as in [`softmax_loss`].
+/// Each logarithm adds the magnitude of its weight to the magnitude of the expected loss, for the
+/// reason given in [`softmax_loss`].
 pub(crate) fn class_loss(
     op: &ClassLoss,
     x: &[f64],

@@ -6,7 +6,7 @@ use crate::{conformance::expected::Expected, op::Lstm};
 /// errors that OpenCL C allows for functions.
 const ROUNDINGS: f64 = 32.0;
 
-/// Returns an expected value that allows the error of [`ROUNDINGS`] roundings relative to
+/// Returns an expected value whose error bound allows [`ROUNDINGS`] roundings relative to
 /// `magnitude`.
 fn with_error(value: f64, magnitude: f64) -> Expected {
     Expected { value, magnitude, roundings: ROUNDINGS, inexact: true }

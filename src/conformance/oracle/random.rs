@@ -1,5 +1,5 @@
 //! Oracles for random numbers, which follow the description in [`Random`](crate::kernel::Random)
-//! and Salmon et al. 2011. Each oracle computes the elements with the given indices.
+//! and Salmon et al. 2011. Each oracle computes the elements at the given indices.
 
 use crate::{
     conformance::expected::{Expected, epsilon},
