@@ -313,7 +313,7 @@ impl Blas for Mutant {
     }
 }
 
-/// Returns whether `x` lies in the memory of `a`, after the start of `a`.
+/// Returns whether `x` starts within `a`, after the first element of `a`.
 fn is_part<T: Element>(a: &View<'_, T, Mutant>, x: &View<'_, T, Mutant>) -> Result<bool> {
     let (a, x) = (a.host()?.as_ptr_range(), x.host()?.as_ptr());
     Ok(a.contains(&x) && x != a.start)

@@ -127,7 +127,7 @@ impl Mutant {
         self.queue.jobs.fetch_add(1, Relaxed);
     }
 
-    /// Enters the ledger scope of a native kernel, unless the bug leaves it out.
+    /// Enters the ledger scope of a native kernel, unless the bug omits the scope.
     pub(crate) fn enter<T: Element>(&self, name: &'static str) -> Option<ledger::KernelScope> {
         let name = match self.bug {
             Bug::ScopeForgotten | Bug::ScopeLate if name == "scal" => return None,
@@ -141,8 +141,7 @@ impl Mutant {
         Some(ledger::enter_kernel(name, T::DTYPE.name()))
     }
 
-    /// Returns the result of a launch of a native kernel as the bug reports it. `again` launches
-    /// the kernel again.
+    /// Applies the bug to the result of a kernel launch. `again` launches the kernel again.
     pub(crate) fn launched(
         &self,
         result: Result<()>,
@@ -156,7 +155,7 @@ impl Mutant {
         }
     }
 
-    /// Returns the result of a wait for the queue as the bug reports it.
+    /// Applies the bug to the result of a wait for the queue.
     fn waited(&self, result: Result<()>) -> Result<()> {
         if let Err(error) = &result
             && error.to_string().contains("in flight")
@@ -197,12 +196,12 @@ impl Mutant {
         }
     }
 
-    /// Runs work of other queues that the bug runs before or in a wait for this queue.
+    /// Applies the bugs that take effect at the start of a wait: waits for other queues, or hangs.
     fn run_orders(&self) -> Result<()> {
         if self.shared.is_deadlocked.load(Relaxed) {
             wait_forever();
         }
-        // Every third wait finds that the work of all queues has already run.
+        // At every third wait, the work of all queues has already run.
         if self.is(Bug::FailureOfAnyQueue) && self.shared.calls.fetch_add(1, Relaxed) % 3 == 0 {
             let queues = lock(&self.shared.queues).clone();
             queues.iter().try_for_each(Memory::synchronize)?;
@@ -251,8 +250,8 @@ impl Mutant {
         }
     }
 
-    /// Returns a freed device memory of `bytes` bytes, which is zeroed without waiting for queued
-    /// work, or not zeroed.
+    /// Returns freed device memory of `bytes` bytes, or `None`. Depending on the bug, the memory is
+    /// not zeroed, or is zeroed while queued work may still use it.
     fn reuse(&self, bytes: usize) -> Result<Option<DeviceMemory>> {
         let mut freed = lock(&self.shared.freed);
         let Some(index) = freed.iter().position(|memory| memory.size() == bytes) else {
@@ -305,7 +304,7 @@ impl Mutant {
 /// Smallest number of bytes of a block that the bugs in large blocks affect.
 const LARGE_BLOCK: usize = 1 << 20;
 
-/// Waits for an event that never happens, like a lock that is taken twice.
+/// Waits for an event that never happens, like a thread that takes a lock twice.
 pub(crate) fn wait_forever() -> ! {
     loop {
         std::thread::park();

@@ -8,24 +8,24 @@ macro_rules! arrays_bugs {
         CopyNarrows => copy,
         /// Bug: the kernel `copy` skips the elements after the first 2²⁰.
         CopyStops => copy,
-        /// Bug: the kernel `copy` replaces every NaN by the usual quiet NaN.
+        /// Bug: the kernel `copy` replaces every NaN by the default quiet NaN.
         CopyQuietsNan => copy,
         /// Bug: the kernel `scal` skips the elements after the last whole vector of four.
         ScalDropsTail => scal,
         /// Bug: the kernel `scal` skips the elements after the first 2²⁰.
         ScalStops => scal,
-        /// Bug: the kernel `scal` writes 0 if α is 0, also where `x` is NaN or infinite.
+        /// Bug: the kernel `scal` writes 0 if α is 0, even where `x` is NaN or infinite.
         ScalZeroes => scal,
         /// Bug: the kernel `axpy` truncates the index of `x` to 20 bits.
         AxpyWraps => axpy,
-        /// Bug: the kernel `axpy` returns at once if α is 0, also if `x` holds NaN.
+        /// Bug: the kernel `axpy` returns at once if α is 0, even if `x` holds NaN.
         AxpyReturnsAtZero => axpy,
         /// Bug: the kernel `axpy` adds before it checks the lengths of its operands.
         AddsBeforeCheck => axpy,
         /// Bug: the kernel `axpby` does not read `x` if α is 0.
         AxpbyIgnoresX => axpby,
-        /// Bug: the kernel `axpby` multiplies `y` by β = 0 instead of overwriting `y` without reading
-        /// it.
+        /// Bug: the kernel `axpby` multiplies `y` by β = 0 instead of overwriting `y` without
+        /// reading it.
         AxpbyReadsAtZero => axpby,
         /// Bug: the kernel `dot` on more than 1024 elements skips the elements after the last whole
         /// block of 1024.
@@ -35,14 +35,15 @@ macro_rules! arrays_bugs {
         /// Bug: every second call of the kernel `dot` rounds the sum up, as if the order of the
         /// summands depended on thread timing.
         DotNotReproducible => dot,
-        /// Bug: the kernel `dot` of an operand with itself returns the sum of the elements instead of
-        /// the sum of their squares.
+        /// Bug: the kernel `dot` of an operand with itself returns the sum of the elements instead
+        /// of the sum of their squares.
         DotOfItself => dot,
         /// Bug: the kernel `dot` skips the elements after the first 2²⁰.
         DotStops => dot,
         /// Bug: the kernel `dot` waits forever if both operands are the same view.
         DotLocksTwice => dot,
-        /// Bug: the kernel `dot_strided` of a view with itself uses the stride of `x` for both operands.
+        /// Bug: the kernel `dot_strided` of a view with itself uses the stride of `x` for both
+        /// operands.
         DotStridedOfItself => dot_strided,
         /// Bug: the kernel `dot_strided` ignores the stride of `y`.
         DotIgnoresIncy => dot_strided,
@@ -62,27 +63,29 @@ macro_rules! arrays_bugs {
         GemvDropsAlpha => gemv,
         /// Bug: the kernel `gemv` adds `α·x` to `y` if α is 0, although it must not read `x`.
         GemvReadsAtZero => gemv,
-        /// Bug: the kernel `gemv` adds at most 256 terms.
+        /// Bug: the kernel `gemv` adds only the first 256 terms of each sum.
         GemvStops => gemv,
         /// Bug: the kernel `gemv` does not transpose `A` if `x` is a part of `A`.
         GemvOfPart => gemv,
         /// Bug: the kernel `gemm` ignores β and computes with β = 0.
         GemmBetaIgnored => gemm,
-        /// Bug: the kernel `gemm` multiplies `C` by β = 0 instead of overwriting `C` without reading
-        /// it.
+        /// Bug: the kernel `gemm` multiplies `C` by β = 0 instead of overwriting `C` without
+        /// reading it.
         GemmReadsAtZero => gemm,
         /// Bug: the kernel `gemm` ignores the factor α.
         GemmDropsAlpha => gemm,
-        /// Bug: the kernel `gemm` uses the column count of `A` instead of the given leading dimension.
+        /// Bug: the kernel `gemm` uses the column count of `A` instead of the given leading
+        /// dimension.
         GemmIgnoresLda => gemm,
-        /// Bug: the kernel `gemm` uses the column count of `C` instead of the given leading dimension.
+        /// Bug: the kernel `gemm` uses the column count of `C` instead of the given leading
+        /// dimension.
         GemmIgnoresLdc => gemm,
         /// Bug: the kernel `gemm` inverts the transpose flag of a square `B`.
         GemmSwapsSquareB => gemm,
-        /// Bug: the kernel `gemm` omits the terms of each sum after the last whole block of eight along
-        /// `k`.
+        /// Bug: the kernel `gemm` omits the terms of each sum after the last whole block of eight
+        /// along `k`.
         GemmDropsTail => gemm,
-        /// Bug: the kernel `gemm` adds at most 256 terms.
+        /// Bug: the kernel `gemm` adds only the first 256 terms of each sum.
         GemmStops => gemm,
         /// Bug: the kernel `gemm` omits the terms after the last whole block of 256.
         GemmDropsLastBlock => gemm,
@@ -96,8 +99,8 @@ macro_rules! arrays_bugs {
         GemmNotReproducible => gemm,
         /// Bug: the kernel `gemm` transposes `B` if `A` and `B` are the same matrix.
         GemmOfItself => gemm,
-        /// Bug: the kernel `gemm` skips terms in which an element of `A` is 0 and the other factor is
-        /// NaN.
+        /// Bug: the kernel `gemm` skips terms in which an element of `A` is 0 and the other factor
+        /// is NaN.
         GemmSkipsZeros => gemm,
         /// Bug: the kernel `gemm` replaces an infinity in `C` by the largest finite `f16`.
         GemmClampsInfinity => gemm,
@@ -105,7 +108,7 @@ macro_rules! arrays_bugs {
         BatchReusesB => gemm_batched,
         /// Bug: the kernel `gemm_batched` transposes the second operand if both are the same view.
         BatchOfItself => gemm_batched,
-        /// Bug: if β is 0, the kernel `gemm_batched` zeroes the whole view `c`, also the gaps.
+        /// Bug: if β is 0, the kernel `gemm_batched` zeroes the whole view `c`, including the gaps.
         BatchZeroesGaps => gemm_batched,
         /// Bug: the kernel `gemm_batched` accepts matrices `C` that overlap.
         BatchOverlaps => gemm_batched,
@@ -126,8 +129,8 @@ macro_rules! arrays_bugs {
         ClipLosesNan => unary_clip,
         /// Bug: the function ReLU returns zero for NaN.
         ReluLosesNan => unary_relu,
-        /// Bug: the function `tanh` is computed as `(e²ˣ − 1) / (e²ˣ + 1)`, which loses precision by
-        /// cancellation or overflows.
+        /// Bug: the function `tanh` is computed as `(e²ˣ − 1) / (e²ˣ + 1)`, which loses precision
+        /// by cancellation or overflows.
         TanhNaive => unary_tanh,
         /// Bug: the function softplus is computed as `ln(1 + eˣ)`, which overflows.
         SoftplusNaive => unary_softplus,
@@ -141,7 +144,8 @@ macro_rules! arrays_bugs {
         ExpAffineDropsShift => unary_exp_affine,
         /// Bug: the function `ln_affine` ignores its parameter `factor`.
         LnAffineDropsFactor => unary_ln_affine,
-        /// Bug: the function `pow_affine` adds its parameter `shift` after the power instead of before.
+        /// Bug: the function `pow_affine` adds its parameter `shift` after the power instead of
+        /// before.
         PowAffineShiftsLate => unary_pow_affine,
         /// Bug: a unary kernel that runs in place leaves its operand unchanged.
         InPlaceIgnored => unary_exp,
@@ -226,7 +230,8 @@ macro_rules! arrays_bugs {
         SumToAxisAdds => sum_to_axis,
         /// Bug: the kernel `dot_to_axis` ignores β and computes with β = 0.
         DotToAxisOverwrites => dot_to_axis,
-        /// Bug: the kernel `dot_to_axis` of a view with itself sums the elements, not their squares.
+        /// Bug: the kernel `dot_to_axis` of a view with itself sums the elements, not their
+        /// squares.
         DotToAxisOfItself => dot_to_axis,
         /// Bug: the kernel `dot_to_axis` skips products with a factor of 0.
         DotToAxisSkipsZeros => dot_to_axis,
@@ -238,8 +243,8 @@ macro_rules! arrays_bugs {
         ArgMaxNarrow => arg_max,
         /// Bug: the kernel `arg_max` skips the rows after the first 2¹⁶.
         ArgMaxStops => arg_max,
-        /// Bug: the kernel `top_k` returns the same index, that of the first element, for all elements
-        /// with equal values.
+        /// Bug: the kernel `top_k` returns the index of the first of several equal elements for
+        /// each of them.
         TopKFirst => top_k,
         /// Bug: the kernel `top_k` truncates the number of a row to 16 bits.
         TopKWraps => top_k,
@@ -249,7 +254,7 @@ macro_rules! arrays_bugs {
         SoftmaxStops => softmax,
         /// Bug: the kernel `softmax` skips the rows after the first 2¹⁶.
         SoftmaxStopsAtRow => softmax,
-        /// Bug: the softmax of equal elements −∞ is the same as that of equal finite elements.
+        /// Bug: the softmax of elements that are all −∞ is uniform instead of NaN.
         SoftmaxOfLowest => softmax,
         /// Bug: the kernel `softmax_backward` returns 0 if `y` and `dy` are the same view.
         SoftmaxGradientOfItself => softmax_backward,
@@ -259,14 +264,14 @@ macro_rules! arrays_bugs {
         SoftmaxGradientWraps => softmax_backward,
         /// Bug: the variance is divided by `n − 1` instead of `n`.
         VarianceUnbiased => moments,
-        /// Bug: the variance of elements of which one is NaN is 0.
+        /// Bug: the variance is 0 instead of NaN if an element is NaN.
         VarianceLosesNan => moments,
         /// Bug: the kernel `moments` skips the rows after the first 2¹⁶.
         MomentsStop => moments,
         /// Bug: the kernel `moments` skips the elements of the axis after the first 2¹⁵.
         MomentsStopAtElement => moments,
-        /// Bug: the kernel `standardize` adds ε to the variance even if the caller wants ε added to the
-        /// standard deviation.
+        /// Bug: the kernel `standardize` adds ε to the variance even if the caller wants ε added to
+        /// the standard deviation.
         EpsilonInVariance => standardize,
         /// Bug: the kernel `standardize` truncates the number of a row to 16 bits.
         StandardizeWraps => standardize,

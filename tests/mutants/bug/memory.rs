@@ -4,7 +4,7 @@
 macro_rules! memory_bugs {
     ([$($listed:tt)*] $next:ident $($rest:ident)*) => { $next! { [$($listed)*
         // Bugs in uploads and downloads.
-        /// Bug: an upload writes every byte one byte after the destination.
+        /// Bug: an upload writes all bytes at an offset that is one byte too large.
         UploadLate => raw_copies,
         /// Bug: an upload copies only whole words and omits the remaining bytes.
         UploadDropsTail => raw_copies,
@@ -18,7 +18,8 @@ macro_rules! memory_bugs {
         DownloadAligned => raw_copies,
         /// Bug: a download does not wait for queued work.
         DownloadUnfinished => raw_copies,
-        /// Bug: the first download of a buffer is cached, and later downloads return the cached bytes.
+        /// Bug: the first download of a buffer is cached, and later downloads return the cached
+        /// bytes.
         DownloadStale => coherence,
         // Bugs in allocations.
         /// Bug: new device memory is not zeroed.
@@ -36,7 +37,8 @@ macro_rules! memory_bugs {
         /// Bug: an allocation of far too many bytes returns an error of the device instead of
         /// `OutOfMemory`.
         OutOfMemoryIsDevice => out_of_memory,
-        /// Bug: the error `OutOfMemory` has the number of available bytes instead of requested bytes.
+        /// Bug: the error `OutOfMemory` has the number of available bytes instead of the number of
+        /// requested bytes.
         OutOfMemoryOtherBytes => out_of_memory,
         /// Bug: an allocation that fails reports a number of bytes that is rounded up to a page.
         OutOfMemoryRounded => out_of_memory,
@@ -62,14 +64,14 @@ macro_rules! memory_bugs {
         OrderAfterIgnored => queues,
         /// Bug: the method `order_after` has an effect only in its first call on a handle.
         OrderAfterOnce => queue_order,
-        /// Bug: a fork has another name than the device.
+        /// Bug: a fork does not have the name of the device.
         ForkRenamed => queues,
         /// Bug: the method `order_after` does nothing between two forked queues.
         OrderBetweenForksIgnored => queue_order,
-        /// Bug: the method `order_after` ignores a queue without own work, although that queue is
-        /// ordered after a third queue.
+        /// Bug: the method `order_after` ignores a queue without work of its own, although that
+        /// queue is ordered after a third queue.
         OrderAfterIdleIgnored => queue_order,
-        /// Bug: two queues of which each is ordered after the other wait for each other forever.
+        /// Bug: two queues that are each ordered after the other wait for each other forever.
         OrderDeadlocks => queues,
         /// Bug: a forked queue cannot be forked again.
         ForkOfForkRefused => queue_order,
@@ -83,10 +85,11 @@ macro_rules! memory_bugs {
         ErrorsPersist => alive_after_errors,
         /// Bug: a queued kernel fails, and only `synchronize` reports the failure.
         QueuedFailure => scal,
-        // Bugs in the report of failures, and after failures.
+        // Bugs in the reports of failures, and in calls after failures.
         /// Bug: no call reports the failure of queued work.
         FailureSwallowed => injected_failures,
-        /// Bug: a download does not report the failure of queued work, and later calls do not either.
+        /// Bug: a download does not report the failure of queued work, and later calls do not
+        /// either.
         DownloadLosesFailure => injected_failures,
         /// Bug: a kernel that returns a number discards the failure of earlier queued work.
         NumberLosesFailure => injected_failures,
@@ -96,14 +99,15 @@ macro_rules! memory_bugs {
         OtherQueueLosesFailure => injected_failures,
         /// Bug: every wait reports an earlier failure of queued work again.
         FailureRepeats => injected_failures,
-        /// Bug: the error of queued work names another kernel than the one that failed.
+        /// Bug: the error of queued work names a kernel other than the one that failed.
         FailureOfAnotherKernel => injected_failures,
-        /// Bug: the failure of one queue is stored with the device, and a wait for any queue reports
-        /// the failure if the work has already run.
+        /// Bug: the failure of one queue is stored with the device, and a wait for any queue
+        /// reports the failure if the work has already run.
         FailureOfAnyQueue => queue_failures,
-        /// Bug: a wait for a queue takes the failure of the queue after which it is ordered.
+        /// Bug: a wait for a queue discards the failure of an earlier queue after which the queue
+        /// is ordered.
         OrderedQueueTakesFailure => queue_failures,
-        /// Bug: no call reports the failure of work of a dropped fork.
+        /// Bug: no call reports the failure of work on a dropped fork.
         DroppedForkLosesFailure => queue_failures,
         /// Bug: the error of a failed launch does not name the kernel.
         LaunchFailureUnnamed => injected_failures,
@@ -123,11 +127,11 @@ macro_rules! memory_bugs {
         DownloadFailureSwallowed => injected_failures,
         /// Bug: a failed allocation returns an error of the device instead of `OutOfMemory`.
         FailedAllocIsDevice => injected_failures,
-        /// Bug: the native kernel `top_k` gives up the value of its first output before the second
+        /// Bug: the native kernel `top_k` discards the value of its first output before the second
         /// output is allocated.
         ReservesNoOutput => failed_outputs,
-        /// Bug: the native kernel `moments` gives up the values of its outputs before it has its
-        /// input.
+        /// Bug: the native kernel `moments` discards the values of its outputs before it uploads
+        /// its input.
         OutputsBeforeInput => failed_outputs,
         // Bugs in native kernels.
         /// Bug: the native kernel `scal` does not enter its ledger scope.
@@ -138,7 +142,8 @@ macro_rules! memory_bugs {
         ScopeDropped => scal,
         /// Bug: the native kernel `axpy` enters the ledger scope of another kernel.
         ScopeOfAnotherKernel => axpy,
-        /// Bug: a native kernel ignores the offset of its output and writes to the start of the buffer.
+        /// Bug: a native kernel ignores the offset of its output and writes to the start of the
+        /// buffer.
         OffsetIgnored => axpy,
         /// Bug: a native kernel writes its output one element after the operand's offset.
         OffsetOffByOne => axpy,
@@ -146,8 +151,8 @@ macro_rules! memory_bugs {
         OffsetNarrow => scal,
         /// Bug: a native kernel writes one element past the end of its output.
         WritesPastEnd => scal,
-        /// Bug: a native kernel writes the device side through a shared view, so the host side stays
-        /// marked as valid.
+        /// Bug: a native kernel writes the device side through a shared view, so the host side
+        /// stays marked as valid.
         HostNotInvalidated => sharing,
         /// Bug: a kernel truncates operands of different lengths to the shorter length instead of
         /// returning an error.

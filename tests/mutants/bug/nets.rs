@@ -8,8 +8,8 @@ macro_rules! nets_bugs {
         DilationIgnored => im2col,
         /// Bug: the kernel `im2col` repeats the edge of the image instead of padding with zeros.
         PadIsEdge => im2col,
-        /// Bug: the kernel `col2im` overwrites elements where windows overlap instead of summing the
-        /// taps.
+        /// Bug: the kernel `col2im` overwrites elements where windows overlap instead of summing
+        /// the taps.
         Col2imOverwrites => col2im,
         /// Bug: the kernel `convolve` ignores the bias.
         BiasIgnored => convolve,
@@ -19,21 +19,21 @@ macro_rules! nets_bugs {
         ConvolveStops => convolve,
         /// Bug: the kernel `convolve` truncates the number of a position to 20 bits.
         ConvolveWraps => convolve,
-        /// Bug: the kernel `convolve` adds at most 256 terms.
+        /// Bug: the kernel `convolve` adds only the first 256 terms of each sum.
         ConvolveStopsAtTerm => convolve,
         /// Bug: the kernel `convolve_backward_input` writes 0 to the planes after the first 2¹⁵.
         InputGradientStops => convolve_backward_input,
         /// Bug: the kernel `convolve_with_activation` does not apply the activation.
         ActivationIgnored => convolve_with_activation,
-        /// Bug: the kernel `convolve_with_activation` applies the activation to sums that are not yet
-        /// rounded to the element type.
+        /// Bug: the kernel `convolve_with_activation` applies the activation to sums that are not
+        /// yet rounded to the element type.
         ActivatesUnrounded => convolve_with_activation,
         /// Bug: the gradient of a convolution's filters is overwritten instead of accumulated.
         FiltersOverwritten => convolve_backward_filters,
         /// Bug: the kernel `convolve_backward_filters` skips the images after the first 2¹⁶.
         FilterGradientStops => convolve_backward_filters,
-        /// Bug: the mask of the kernel `max_pool` holds the index of the last of several equal maxima
-        /// in a window.
+        /// Bug: the mask of the kernel `max_pool` holds the index of the last of several equal
+        /// maxima in a window.
         MaskHasLast => max_pool,
         /// Bug: the kernel `max_pool` includes padding in the maximum as zeros.
         PadInMaximum => max_pool,
@@ -45,8 +45,8 @@ macro_rules! nets_bugs {
         PoolGradientLosesNan => max_pool_backward,
         /// Bug: the kernel `max_pool_backward` skips the planes after the first 2¹⁶.
         PoolGradientStops => max_pool_backward,
-        /// Bug: the kernel `average_pool` divides by the number of elements inside the image, without
-        /// padding.
+        /// Bug: the kernel `average_pool` divides by the number of elements inside the image,
+        /// without padding.
         AverageClipped => average_pool,
         /// Bug: the kernel `average_pool` skips the planes after the first 2¹⁶.
         AverageStops => average_pool,
@@ -62,8 +62,8 @@ macro_rules! nets_bugs {
         // Bugs in losses and solver updates.
         /// Bug: the kernel `softmax_loss` adds the losses of ignored labels.
         LossCountsIgnored => softmax_loss,
-        /// Bug: the kernel `softmax_loss` divides by the number of all labels instead of the number of
-        /// valid labels.
+        /// Bug: the kernel `softmax_loss` divides by the number of all labels instead of the number
+        /// of valid labels.
         LossDividesByAll => softmax_loss,
         /// Bug: the kernel `softmax_loss` skips the rows after the first 2¹⁶.
         LossStops => softmax_loss,
@@ -100,8 +100,8 @@ macro_rules! nets_bugs {
         LossOfItself => elementwise_loss,
         /// Bug: the kernel `elementwise_loss` skips the elements after the first 2²⁰.
         TargetsStop => elementwise_loss,
-        /// Bug: the kernel `elementwise_loss_backward` divides by the number of all targets instead of
-        /// the number of valid targets.
+        /// Bug: the kernel `elementwise_loss_backward` divides by the number of all targets instead
+        /// of the number of valid targets.
         TargetsDivideByAll => elementwise_loss_backward,
         /// Bug: the kernel `elementwise_loss_backward` truncates indices to 20 bits.
         TargetsWrap => elementwise_loss_backward,
@@ -111,15 +111,16 @@ macro_rules! nets_bugs {
         UpdateStops => solver_update_sgd,
         /// Bug: the solver update leaves a weight unchanged instead of making it NaN.
         UpdateSkipsNan => solver_update_sgd,
-        /// Bug: weight decay by the L1 norm subtracts a multiple of the weight instead of its sign.
+        /// Bug: weight decay by the L1 norm subtracts a multiple of the weight instead of a
+        /// multiple of the weight's sign.
         L1IsL2 => solver_update_sgd,
         /// Bug: the solver update does not update the master weights.
         MastersIgnored => solver_update_sgd,
         /// Bug: the solver update ignores master weights of a wrong length instead of returning an
         /// error.
         MastersAnyLength => solver_update_sgd,
-        /// Bug: the solver update starts from the master weights although the caller has changed the
-        /// 16-bit weights.
+        /// Bug: the solver update starts from the master weights although the caller has changed
+        /// the 16-bit weights.
         MastersOverrideWeights => solver_update_sgd,
         /// Bug: the Nesterov update omits the look-ahead and equals the SGD update.
         NesterovIsSgd => solver_update_nesterov,
@@ -140,8 +141,8 @@ macro_rules! nets_bugs {
         CopyStopsAtRow => copy_2d,
         /// Bug: the kernel `copy_2d` replaces subnormal numbers by 0.
         BlocksFlushSubnormals => copy_2d,
-        /// Bug: the kernel `gather` returns the last row of the table for an index beyond the table's
-        /// end.
+        /// Bug: the kernel `gather` returns the last row of the table for an index beyond the
+        /// table's end.
         GatherClamps => gather,
         /// Bug: the kernel `gather` truncates indices to 16 bits.
         GatherNarrow => gather,
@@ -149,7 +150,8 @@ macro_rules! nets_bugs {
         GatherStops => gather,
         /// Bug: the kernel `gather` replaces subnormal numbers by 0.
         GatherFlushesSubnormals => gather,
-        /// Bug: the kernel `scatter_add` overwrites rows of the table instead of adding to the rows.
+        /// Bug: the kernel `scatter_add` overwrites rows of the table instead of adding to the
+        /// rows.
         ScatterOverwrites => scatter_add,
         /// Bug: the kernel `scatter_add` skips the rows after the first 2¹⁶.
         ScatterStops => scatter_add,
@@ -171,22 +173,24 @@ macro_rules! nets_bugs {
         RandomOffByOne => uniform,
         /// Bug: a random fill truncates the index of an element to 20 bits.
         UniformWraps => uniform,
-        /// Bug: the kernel `gaussian` rounds random numbers with a small standard deviation to `f32`.
+        /// Bug: the kernel `gaussian` rounds random numbers with a small standard deviation to
+        /// `f32`.
         GaussianNarrow => gaussian,
         /// Bug: the kernel `gaussian` truncates the index of an element to 20 bits.
         GaussianWraps => gaussian,
-        /// Bug: the kernel `dropout` does not scale up the elements that are kept.
+        /// Bug: the kernel `dropout` does not scale up the elements that it keeps.
         DropoutUnscaled => dropout,
-        /// Bug: the kernel `dropout` multiplies the elements that are not kept by 0.
+        /// Bug: the kernel `dropout` multiplies dropped elements by 0 instead of writing 0.
         DropoutMultiplies => dropout,
         /// Bug: the kernel `dropout` truncates the index of an element to 16 bits.
         DropoutWraps => dropout,
-        /// Bug: a random integer is the remainder of dividing a random word, so the distribution is not
+        /// Bug: a random integer is a random word modulo the bound, so the distribution is not
         /// uniform.
         RandomIntegersModulo => random_integers,
         /// Bug: the kernel `random_integers` truncates the index of an element to 20 bits.
         RandomIntegersWrap => random_integers,
-        /// Bug: a Bernoulli number is 1 if the random word is above the threshold instead of below it.
+        /// Bug: a Bernoulli number is 1 if the random word is above the threshold instead of below
+        /// it.
         BernoulliFlipped => bernoulli,
         /// Bug: a Bernoulli fill truncates the index of an element to 16 bits.
         BernoulliWraps => bernoulli,
