@@ -184,26 +184,26 @@ fn run_body(
     let (calls, skipped) = (Cell::new(0), RefCell::new(None));
     let runner = CheckRunner { device, seed, cases, calls, skipped, progress };
     let ledger = Ledger::new();
-    let open = ledger.open();
+    let guard = ledger.open();
     let body = || {
         body(&runner, element)?;
         // If a kernel call that this check queued has failed, this check must fail, not a later
         // check.
         runner.start_step("`synchronize` of the device after all cases");
-        let synchronized = device.synchronize();
-        synchronized.map_err(|error| flaw!("a queued call of this check failed: {error}"))?;
+        let result = device.synchronize();
+        result.map_err(|error| flaw!("a queued call of this check failed: {error}"))?;
         check_scopes(names, &ledger)
     };
     catch_unwind(AssertUnwindSafe(body))
         .unwrap_or_else(|panic| Err(flaw!("panicked: {}", panic_message(&*panic))))?;
-    drop(open);
+    drop(guard);
     Ok(Passed { ledger, skipped: runner.skipped.take() })
 }
 
 /// Fails if the tested kernel used the device side of an operand outside the kernel's ledger scope.
 fn check_scopes(names: [Option<&'static str>; 2], ledger: &Ledger) -> Verdict {
-    let unscoped = ledger.unscoped_kernels();
-    match unscoped.iter().find(|kernel| names.contains(&Some(kernel.name))) {
+    let kernels_without_scope = ledger.unscoped_kernels();
+    match kernels_without_scope.iter().find(|kernel| names.contains(&Some(kernel.name))) {
         None => Ok(()),
         Some(kernel) => Err(flaw!(
             "`{name}` used the device side of an operand outside the kernel's ledger scope; first \

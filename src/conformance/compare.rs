@@ -25,10 +25,10 @@ impl<'a> Output<'a> {
 
     /// Returns element `i` of each operand, in parentheses, for a failure message.
     fn operands_at(&self, i: usize) -> String {
-        let shown = |(name, x): &(&str, &[f64])| Some(format!("{name}[{i}] is {}", x.get(i)?));
-        match self.operands.iter().filter_map(shown).collect::<Vec<_>>().join(", ") {
-            shown if shown.is_empty() => shown,
-            shown => format!(" ({shown})"),
+        let text = |(name, x): &(&str, &[f64])| Some(format!("{name}[{i}] is {}", x.get(i)?));
+        match self.operands.iter().filter_map(text).collect::<Vec<_>>().join(", ") {
+            text if text.is_empty() => text,
+            text => format!(" ({text})"),
         }
     }
 }
@@ -55,9 +55,9 @@ pub(super) fn expect_nearest<'a, T: Element>(
     let output = output.into();
     expect_len(&output, got.len(), want.len())?;
     for (i, (&got, &want)) in got.iter().zip(want).enumerate() {
-        let nearest = T::from_f64(want);
-        if !equal(got, nearest) {
-            let reason = format!("{got}, not {nearest} (exactly {want:e})");
+        let nearest_value = T::from_f64(want);
+        if !equal(got, nearest_value) {
+            let reason = format!("{got}, not {nearest_value} (exactly {want:e})");
             return Err(wrong_element(&output, i, &reason));
         }
     }
@@ -73,11 +73,11 @@ pub(super) fn expect_within<'a, T: Element>(
     let output = output.into();
     expect_len(&output, got.len(), want.len())?;
     for (i, (&got, want)) in got.iter().zip(want).enumerate() {
-        let nearest = T::from_acc(T::acc(want.value));
+        let nearest_value = T::from_acc(T::acc(want.value));
         let (error, bound) = ((got.to_f64() - want.value).abs(), want.bound::<T>());
-        if !(equal(got, nearest) || want.roundings > 0.0 && error <= bound) {
+        if !(equal(got, nearest_value) || want.roundings > 0.0 && error <= bound) {
             let want = match want.roundings {
-                0.0 => format!("not {nearest}"),
+                0.0 => format!("not {nearest_value}"),
                 _ => format!("not {:e}: off by {error:e} where {bound:e} is allowed", want.value),
             };
             return Err(wrong_element(&output, i, &format!("{got}, {want}")));

@@ -51,8 +51,8 @@ impl<'a> Coverage<'a> {
     /// cells.
     pub fn native_cells(&self) -> (usize, usize) {
         let cells = || self.rows.iter().flat_map(|(_, cells)| cells);
-        let native = cells().filter(|cell| cell.outcome == Outcome::Native).count();
-        (native, cells().count())
+        let native_count = cells().filter(|cell| cell.outcome == Outcome::Native).count();
+        (native_count, cells().count())
     }
 
     /// Returns a JSON object with the device's name and, for each kernel and element type,

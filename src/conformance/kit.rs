@@ -93,16 +93,16 @@ impl Kit {
 
     fn run_on(&self, device: &AnyDevice) -> Report {
         let mut findings = Vec::new();
-        let mut hanging = None;
+        let mut hanging_check = None;
         for check in all_checks() {
             for &element in &check.elements {
-                let outcome = match hanging {
+                let outcome = match hanging_check {
                     Some(name) => Outcome::Skipped(format!("the check `{name}` hangs")),
                     None => match check.run(device, element, self.0) {
                         End::Passed(passed) => outcome(&check, passed),
                         End::Failed(failure) => Outcome::Failed(failure),
                         End::Hangs(failure) => {
-                            hanging = Some(check.name);
+                            hanging_check = Some(check.name);
                             Outcome::Failed(failure)
                         }
                     },

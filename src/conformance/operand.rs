@@ -112,10 +112,10 @@ impl<T: Storable> Operand<T> {
     /// Returns the current elements of the operand. Fails if a guard element has changed.
     pub(super) fn values(&self) -> Verdict<Vec<T>> {
         let Range { start, end } = self.range;
-        let now = self.memory_content()?;
-        let changed = self.first_change(&now, 0..start);
-        match changed.or_else(|| self.first_change(&now, end..now.len())) {
-            None => Ok(now[start..end].to_vec()),
+        let content = self.memory_content()?;
+        let first_changed = self.first_change(&content, 0..start);
+        match first_changed.or_else(|| self.first_change(&content, end..content.len())) {
+            None => Ok(content[start..end].to_vec()),
             Some(i) => Err(flaw!(
                 "wrote outside an operand: changed element {i} of the memory; the operand has \
                  elements {start}..{end}"
@@ -126,15 +126,16 @@ impl<T: Storable> Operand<T> {
     /// Fails if any element of the operand's memory has changed. The harness calls `unchanged` for
     /// each input, and for each output of a call that the kernel refused.
     pub(super) fn unchanged(&self, name: &str) -> Verdict {
-        let now = self.memory_content()?;
-        let Some(i) = self.first_change(&now, 0..now.len()) else { return Ok(()) };
+        let content = self.memory_content()?;
+        let Some(i) = self.first_change(&content, 0..content.len()) else { return Ok(()) };
         let i = i as isize - self.range.start as isize;
         Err(flaw!("changed element {i} of `{name}`, which must not change"))
     }
 
     /// Returns the index of the first element in `range` that has changed.
-    fn first_change(&self, now: &[T], range: Range<usize>) -> Option<usize> {
-        first_difference(&now[range.clone()], &self.before[range.clone()]).map(|i| range.start + i)
+    fn first_change(&self, content: &[T], range: Range<usize>) -> Option<usize> {
+        first_difference(&content[range.clone()], &self.before[range.clone()])
+            .map(|i| range.start + i)
     }
 
     /// Returns all elements of the memory, read from the device if the device side is valid.

@@ -38,7 +38,9 @@ impl Progress {
     /// Returns the time until the current step has run for `timeout`, or `None` if that time is
     /// over.
     fn time_left(&self, timeout: Duration) -> Option<Duration> {
-        timeout.checked_sub(self.0.lock().start.elapsed()).filter(|left| !left.is_zero())
+        timeout
+            .checked_sub(self.0.lock().start.elapsed())
+            .filter(|remaining_time| !remaining_time.is_zero())
     }
 }
 
@@ -55,25 +57,25 @@ pub(super) fn watch<R: Send + 'static>(
 ) -> Result<R, String> {
     let (progress, context) = (Progress::new(), LedgerContext::current());
     let (sender, result) = channel();
-    let observed = progress.clone();
+    let observed_progress = progress.clone();
     let run = move || {
         let _context = context.enter();
         // Sending fails if the watchdog has returned an error, because no thread receives the
         // result.
         let _ = sender.send(body(&progress));
     };
-    let spawned = thread::Builder::new().name(name.to_owned()).spawn(run);
-    spawned.map_err(|error| format!("cannot start a thread: {error}"))?;
+    let spawn_result = thread::Builder::new().name(name.to_owned()).spawn(run);
+    spawn_result.map_err(|error| format!("cannot start a thread: {error}"))?;
     loop {
-        let left = observed.time_left(timeout).unwrap_or_default();
-        match result.recv_timeout(left) {
+        let remaining_time = observed_progress.time_left(timeout).unwrap_or_default();
+        match result.recv_timeout(remaining_time) {
             Ok(result) => return Ok(result),
             Err(RecvTimeoutError::Disconnected) => {
                 return Err("the thread of the check ended without a result".into());
             }
-            Err(RecvTimeoutError::Timeout) if observed.time_left(timeout).is_some() => {}
+            Err(RecvTimeoutError::Timeout) if observed_progress.time_left(timeout).is_some() => {}
             Err(RecvTimeoutError::Timeout) => {
-                let step = observed.0.lock().name.clone();
+                let step = observed_progress.0.lock().name.clone();
                 return Err(format!(
                     "hangs: the check has waited for more than {timeout:?} in the step: {step}\n  \
                      a queue may wait for itself or for another queue, or a lock may be taken \
@@ -94,7 +96,7 @@ mod tests {
 
     #[test]
     fn a_body_that_makes_progress_may_run_longer_than_the_timeout() {
-        let slow = watch("slow", TIMEOUT, |progress| {
+        let result = watch("slow", TIMEOUT, |progress| {
             for step in 0..4 {
                 progress.start(step.to_string());
                 thread::sleep(TIMEOUT / 4);
@@ -103,18 +105,18 @@ mod tests {
             }
             7
         });
-        assert_eq!(slow, Ok(7));
+        assert_eq!(result, Ok(7));
     }
 
     #[test]
     fn a_body_that_hangs_is_reported_with_its_step() {
-        let hanging = watch("hanging", TIMEOUT, |progress| {
+        let result = watch("hanging", TIMEOUT, |progress| {
             progress.start("a wait without end".into());
             loop {
                 thread::park();
             }
         });
-        let message: String = hanging.map(|()| String::new()).unwrap_err();
+        let message: String = result.map(|()| String::new()).unwrap_err();
         assert!(message.contains("more than 1s in the step: a wait without end"), "{message}");
     }
 }

@@ -34,8 +34,8 @@ impl Reductions for Mutant {
             op => op,
         };
         if self.is(Bug::ReduceStops) && axis.extent > BITS_20 && axis.outer * axis.inner == 1 {
-            let short = Axis { extent: BITS_20, ..*axis };
-            return fallback::reduce(self, op, &short, x.slice(0..BITS_20)?, y);
+            let short_axis = Axis { extent: BITS_20, ..*axis };
+            return fallback::reduce(self, op, &short_axis, x.slice(0..BITS_20)?, y);
         }
         fallback::reduce(self, wrong_op, axis, x, y.reborrow())?;
         if self.is(Bug::SumSkipsNan) && op == Reduce::Sum {
@@ -122,8 +122,8 @@ impl Reductions for Mutant {
             let x = x.host()?;
             for (y, run) in y.host_mut()?.iter_mut().zip(runs(axis)) {
                 let maximum = run.clone().nth(*y as usize).map(|i| x[i]);
-                let equal = |(_, i): &(usize, usize)| Some(x[*i]) == maximum;
-                *y = run.enumerate().filter(equal).last().map_or(*y, |(e, _)| e as u32);
+                let is_maximum = |(_, i): &(usize, usize)| Some(x[*i]) == maximum;
+                *y = run.enumerate().filter(is_maximum).last().map_or(*y, |(e, _)| e as u32);
             }
         }
         Ok(())
@@ -189,12 +189,13 @@ impl Normalize for Mutant {
                 stop(y.host_mut()?, &old, BITS_16 * axis.extent * axis.inner);
             }
             Bug::SoftmaxOfLowest => {
-                let share = T::from_f64(1.0 / axis.extent as f64);
+                let uniform_value = T::from_f64(1.0 / axis.extent as f64);
                 let y = y.host_mut()?;
-                let lowest = T::Acc::neg_infinity();
-                for run in runs(axis).filter(|run| run.clone().all(|i| input[i].to_acc() == lowest))
+                let negative_infinity = T::Acc::neg_infinity();
+                for run in runs(axis)
+                    .filter(|run| run.clone().all(|i| input[i].to_acc() == negative_infinity))
                 {
-                    run.for_each(|i| y[i] = share);
+                    run.for_each(|i| y[i] = uniform_value);
                 }
             }
             _ => {}
@@ -297,8 +298,14 @@ impl Normalize for Mutant {
             return self.inner.moments(axis, x, mean, variance);
         }
         if self.is(Bug::MomentsStop) && has_valid_lengths && axis.outer > BITS_16 {
-            let first = Axis { outer: BITS_16, ..*axis };
-            return fallback::moments(self, &first, x.slice(0..first.count())?, mean, variance);
+            let first_rows = Axis { outer: BITS_16, ..*axis };
+            return fallback::moments(
+                self,
+                &first_rows,
+                x.slice(0..first_rows.count())?,
+                mean,
+                variance,
+            );
         }
         fallback::moments(self, axis, x, mean, variance.reborrow())?;
         if self.is(Bug::MomentsStopAtElement) && axis.extent > 1 << 15 {

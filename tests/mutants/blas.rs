@@ -70,8 +70,8 @@ impl Blas for Mutant {
         slice.buffer.is_scaled.store(true, Relaxed);
         let mut memory = slice.buffer.write()?;
         let mut x = inner_view_mut::<T>(&mut memory, offset, bytes)?;
-        let launched = self.inner.scal(alpha, x.reborrow());
-        self.launched(launched, || self.inner.scal(alpha, x))
+        let result = self.inner.scal(alpha, x.reborrow());
+        self.launched(result, || self.inner.scal(alpha, x))
     }
 
     fn axpy<T: Element>(
@@ -96,13 +96,13 @@ impl Blas for Mutant {
         if self.is(Bug::AxpyReturnsAtZero) && alpha.is_zero() {
             return Ok(());
         }
-        let mut wrapped = Vec::new();
+        let mut wrapped_x = Vec::new();
         if self.is(Bug::AxpyWraps) {
-            wrapped.extend_from_slice(x.host()?);
-            wrap(&mut wrapped, BITS_20);
+            wrapped_x.extend_from_slice(x.host()?);
+            wrap(&mut wrapped_x, BITS_20);
         }
-        let wrapped = self.scratch(&wrapped)?;
-        let x = if self.is(Bug::AxpyWraps) { View::new(&wrapped, x.len())? } else { x };
+        let wrapped_x = self.scratch(&wrapped_x)?;
+        let x = if self.is(Bug::AxpyWraps) { View::new(&wrapped_x, x.len())? } else { x };
         let (x, y) = (x.device()?, y.device_mut()?);
         let (offset, bytes) = output_span::<T>(self.bug, &y)?;
         let (x_memory, mut y_memory) = (x.buffer.read()?, y.buffer.write()?);
@@ -202,8 +202,8 @@ impl Blas for Mutant {
         if self.is(Bug::AmaxLosesNan) {
             return Ok(x.host()?.iter().fold(T::Acc::zero(), |max, x| max.max(x.to_acc().abs())));
         }
-        let stops = self.is(Bug::AmaxStops);
-        fallback::amax(self, if stops { x.slice(0..x.len().min(BITS_20))? } else { x })
+        let skips_elements = self.is(Bug::AmaxStops);
+        fallback::amax(self, if skips_elements { x.slice(0..x.len().min(BITS_20))? } else { x })
     }
 
     fn gemv<T: Element>(
@@ -229,8 +229,8 @@ impl Blas for Mutant {
                 });
             }
             Bug::GemvStops if op.trans == Transpose::No && op.n > 256 => {
-                let short = Gemv { n: 256, ..op };
-                fallback::gemv(self, &short, a, x.slice(0..256)?, y)?;
+                let short_op = Gemv { n: 256, ..op };
+                fallback::gemv(self, &short_op, a, x.slice(0..256)?, y)?;
             }
             _ => {}
         }
@@ -330,12 +330,12 @@ fn inverted(trans: Transpose) -> Transpose {
 
 /// Returns the descriptor of the wrong GEMM that a bug computes instead of `op`.
 fn wrong_gemm<T: Element>(bug: Bug, op: Gemm<T>) -> Gemm<T> {
-    let packed = Gemm::<T>::new(op.m, op.n, op.k).transpose(op.trans_a, op.trans_b);
+    let packed_op = Gemm::<T>::new(op.m, op.n, op.k).transpose(op.trans_a, op.trans_b);
     match bug {
         Bug::GemmBetaIgnored => op.beta(T::Acc::zero()),
         Bug::GemmDropsAlpha => op.alpha(T::acc(1.0)),
-        Bug::GemmIgnoresLda => op.leading_dims(op.lda.min(packed.lda), op.ldb, op.ldc),
-        Bug::GemmIgnoresLdc => op.leading_dims(op.lda, op.ldb, op.ldc.min(packed.ldc)),
+        Bug::GemmIgnoresLda => op.leading_dims(op.lda.min(packed_op.lda), op.ldb, op.ldc),
+        Bug::GemmIgnoresLdc => op.leading_dims(op.lda, op.ldb, op.ldc.min(packed_op.ldc)),
         Bug::GemmSwapsSquareB if op.n == op.k => Gemm { trans_b: inverted(op.trans_b), ..op },
         Bug::GemmStops => Gemm { k: op.k.min(256), ..op },
         Bug::GemmDropsLastBlock if op.k > 256 => Gemm { k: op.k / 256 * 256, ..op },

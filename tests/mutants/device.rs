@@ -164,18 +164,18 @@ impl Mutant {
         }
         let failure = lock(&self.shared.failure).clone();
         let Some(failure) = failure else { return result };
-        let mut earlier = lock(&self.queue.ordered_after);
+        let mut earlier_queues = lock(&self.queue.ordered_after);
         match self.bug {
             Bug::OrderedQueueTakesFailure if result.is_err() => {
-                for queue in earlier.drain(..).filter_map(|queue| queue.upgrade()) {
+                for queue in earlier_queues.drain(..).filter_map(|queue| queue.upgrade()) {
                     let _ = queue.inner.synchronize();
                 }
                 result
             }
             Bug::DroppedForkLosesFailure
-                if earlier.iter().any(|queue| queue.strong_count() == 0) =>
+                if earlier_queues.iter().any(|queue| queue.strong_count() == 0) =>
             {
-                earlier.clear();
+                earlier_queues.clear();
                 Ok(())
             }
             Bug::FailureSwallowed => Ok(()),
@@ -457,8 +457,8 @@ impl Memory for Mutant {
             }
             Bug::DownloadFailureSwallowed => self.inner.download(from, at, dst).or(Ok(())),
             Bug::DownloadLosesFailure => {
-                let lost = self.inner.download(from, at, dst);
-                lost.or_else(|_| self.inner.download(from, at, dst))
+                let first_result = self.inner.download(from, at, dst);
+                first_result.or_else(|_| self.inner.download(from, at, dst))
             }
             _ => match self.inner.download(from, at, dst) {
                 Err(error) if error.to_string().contains("in flight") => {
@@ -476,11 +476,11 @@ impl Memory for Mutant {
         match self.bug {
             Bug::SynchronizeIgnored => Ok(()),
             Bug::OtherQueueLosesFailure => {
-                let synchronized = self.inner.synchronize();
+                let result = self.inner.synchronize();
                 for queue in &*lock(&self.shared.queues) {
                     let _ = queue.synchronize();
                 }
-                synchronized
+                result
             }
             Bug::QueuedFailure if self.shared.queued_failure.swap(false, Relaxed) => {
                 Err(Error::device("mutant", "a queued kernel failed"))

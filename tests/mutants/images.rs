@@ -20,9 +20,9 @@ fn source_index(bug: Bug, op: &Window, row: usize, position: usize) -> Option<us
     let (mut index, mut stride) = (0, 1);
     for (axis, &output) in op.axes().iter().zip(op.output()).rev() {
         let dilation = if bug == Bug::DilationIgnored { 1 } else { axis.dilation };
-        let padded = windows % output * axis.stride + taps % axis.kernel * dilation;
+        let padded_index = windows % output * axis.stride + taps % axis.kernel * dilation;
         (windows, taps) = (windows / output, taps / axis.kernel);
-        let coordinate = match padded.checked_sub(axis.pad) {
+        let coordinate = match padded_index.checked_sub(axis.pad) {
             Some(coordinate) if coordinate < axis.input => coordinate,
             _ if bug != Bug::PadIsEdge || axis.input == 0 => return None,
             Some(_) => axis.input - 1,
@@ -81,10 +81,10 @@ impl Conv for Mutant {
         let bias = bias.filter(|_| !self.is(Bug::BiasIgnored));
         let terms = op.filter_len() / op.outputs().max(1);
         if self.is(Bug::ConvolveStopsAtTerm) && terms > 256 && filters.len() == op.filter_len() {
-            let mut short = filters.host()?.to_vec();
-            short.chunks_mut(terms).for_each(|filter| filter[256..].fill(T::default()));
-            let short = self.scratch(&short)?;
-            let filters = View::new(&short, filters.len())?;
+            let mut short_filters = filters.host()?.to_vec();
+            short_filters.chunks_mut(terms).for_each(|filter| filter[256..].fill(T::default()));
+            let short_filters = self.scratch(&short_filters)?;
+            let filters = View::new(&short_filters, filters.len())?;
             return fallback::convolve(self, op, x, filters, bias, y);
         }
         if matches!(self.bug, Bug::ConvolveStops | Bug::ConvolveWraps) {
@@ -102,8 +102,8 @@ impl Conv for Mutant {
             return Ok(());
         }
         if self.is(Bug::ConvolveLosesNan) {
-            let number = |x: &T| if x.to_acc().is_nan() { T::default() } else { *x };
-            let numbers = self.scratch(&x.host()?.iter().map(number).collect::<Vec<_>>())?;
+            let without_nan = |x: &T| if x.to_acc().is_nan() { T::default() } else { *x };
+            let numbers = self.scratch(&x.host()?.iter().map(without_nan).collect::<Vec<_>>())?;
             return fallback::convolve(self, op, View::new(&numbers, x.len())?, filters, bias, y);
         }
         fallback::convolve(self, op, x, filters, bias, y)
@@ -169,9 +169,11 @@ impl Conv for Mutant {
             fallback::fill(self, T::default(), dfilters.reborrow())?;
         }
         if self.is(Bug::FilterGradientStops) && op.batch() > BITS_16 {
-            let first = Convolution::new(BITS_16, op.outputs(), op.groups(), op.window().clone())?;
-            let (x, dy) = (x.slice(0..first.input_len())?, dy.slice(0..first.output_len())?);
-            return fallback::convolve_backward_filters(self, &first, x, dy, dfilters);
+            let first_images =
+                Convolution::new(BITS_16, op.outputs(), op.groups(), op.window().clone())?;
+            let (x, dy) =
+                (x.slice(0..first_images.input_len())?, dy.slice(0..first_images.output_len())?);
+            return fallback::convolve_backward_filters(self, &first_images, x, dy, dfilters);
         }
         fallback::convolve_backward_filters(self, op, x, dy, dfilters)
     }
@@ -207,9 +209,9 @@ impl PoolWindow {
     /// padding.
     fn inside(&self, op: &Pool2d) -> Vec<usize> {
         let inside = |axis: usize| {
-            let unpadded =
+            let unpadded_indices =
                 self.spans[axis].clone().filter_map(move |i| i.checked_sub(op.pad[axis]));
-            unpadded.filter(move |&i| i < op.input[axis])
+            unpadded_indices.filter(move |&i| i < op.input[axis])
         };
         inside(0).flat_map(|row| inside(1).map(move |column| row * op.input[1] + column)).collect()
     }

@@ -13,12 +13,13 @@ use cortado::{
 
 /// Replaces subnormal elements by 0, as arithmetic on many devices does.
 fn flush<T: Element>(y: &mut [T]) {
-    let smallest = match T::DTYPE {
+    let smallest_normal = match T::DTYPE {
         DType::F16 => 2.0f64.powi(-14),
         DType::Bf16 | DType::F32 => f32::MIN_POSITIVE.into(),
         _ => f64::MIN_POSITIVE,
     };
-    let subnormals = y.iter_mut().filter(|y| y.to_f64() != 0.0 && y.to_f64().abs() < smallest);
+    let subnormals =
+        y.iter_mut().filter(|y| y.to_f64() != 0.0 && y.to_f64().abs() < smallest_normal);
     subnormals.for_each(|y| *y = T::default());
 }
 
@@ -52,11 +53,18 @@ impl Indexing for Mutant {
         y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
         if self.is(Bug::GatherNarrow) {
-            let narrow: Vec<_> = indices.host()?.iter().map(|&i| u32::from(i as u16)).collect();
+            let narrow_indices: Vec<_> =
+                indices.host()?.iter().map(|&i| u32::from(i as u16)).collect();
             let is_valid = indices.host()?.iter().all(|&i| (i as usize) < op.table);
-            let narrow = self.scratch(&narrow)?;
-            let narrow = View::new(&narrow, indices.len())?;
-            return fallback::gather(self, op, table, if is_valid { narrow } else { indices }, y);
+            let narrow_indices = self.scratch(&narrow_indices)?;
+            let narrow_indices = View::new(&narrow_indices, indices.len())?;
+            return fallback::gather(
+                self,
+                op,
+                table,
+                if is_valid { narrow_indices } else { indices },
+                y,
+            );
         }
         if self.is(Bug::GatherStops) || self.is(Bug::GatherFlushesSubnormals) {
             let (mut y, old) = (y, vec![T::default(); op.count * op.width]);
@@ -67,11 +75,12 @@ impl Indexing for Mutant {
             }
             return Ok(());
         }
-        let last = op.table.saturating_sub(1) as u32;
-        let clamped: Vec<_> = indices.host()?.iter().map(|&index| index.min(last)).collect();
-        let clamped = self.scratch(&clamped)?;
+        let last_row = op.table.saturating_sub(1) as u32;
+        let clamped_indices: Vec<_> =
+            indices.host()?.iter().map(|&index| index.min(last_row)).collect();
+        let clamped_indices = self.scratch(&clamped_indices)?;
         let indices = match self.bug {
-            Bug::GatherClamps => View::new(&clamped, indices.len())?,
+            Bug::GatherClamps => View::new(&clamped_indices, indices.len())?,
             _ => indices,
         };
         fallback::gather(self, op, table, indices, y)

@@ -30,7 +30,7 @@ fn the_readme_states_the_number_of_mutants() {
 
 #[test]
 fn every_mutant_fails_the_check_for_its_bug() {
-    let mut missed = Vec::new();
+    let mut missed_bugs = Vec::new();
     for &(bug, check) in BUGS {
         // Two mutants hang. On the simulated device, no case of a check takes nearly as long as
         // this timeout.
@@ -38,22 +38,22 @@ fn every_mutant_fails_the_check_for_its_bug() {
         let kit = if hangs { Kit::new().timeout(Duration::from_secs(5)) } else { Kit::new() };
         match kit.check(&Mutant::new(bug), check) {
             Err(failure) if hangs && !failure.message.starts_with("hangs: ") => {
-                missed.push(format!("{bug:?} does not hang: {failure}"));
+                missed_bugs.push(format!("{bug:?} does not hang: {failure}"));
             }
             Err(failure) if failure.check == check => {
                 let element = failure.element.map_or("", |element| element.name());
                 let reason = failure.message.lines().next().unwrap_or_default();
                 println!("{:<28} {check:<26} {element:<5} {reason}", format!("{bug:?}"));
             }
-            Err(failure) => missed.push(format!("{bug:?}: {failure}")),
-            Ok(()) => missed.push(format!("{bug:?} passes {check}")),
+            Err(failure) => missed_bugs.push(format!("{bug:?}: {failure}")),
+            Ok(()) => missed_bugs.push(format!("{bug:?} passes {check}")),
         }
     }
     assert!(
-        missed.is_empty(),
+        missed_bugs.is_empty(),
         "checks missed {} of {} bugs:\n{}",
-        missed.len(),
+        missed_bugs.len(),
         BUGS.len(),
-        missed.join("\n")
+        missed_bugs.join("\n")
     );
 }

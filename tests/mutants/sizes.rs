@@ -6,10 +6,10 @@ pub(crate) const BITS_20: usize = 1 << 20;
 /// Number of different 16-bit indices.
 pub(crate) const BITS_16: usize = 1 << 16;
 
-/// Copies the first `count` elements over the later elements, again and again, as a kernel does
-/// that truncates indices.
-pub(crate) fn wrap<T: Copy>(y: &mut [T], indices: usize) {
-    (indices..y.len()).for_each(|i| y[i] = y[i % indices]);
+/// Replaces the later elements by repetitions of the first `count` elements, as a kernel does that
+/// truncates indices.
+pub(crate) fn wrap<T: Copy>(y: &mut [T], count: usize) {
+    (count..y.len()).for_each(|i| y[i] = y[i % count]);
 }
 
 /// Restores the old elements from index `end` on, as if the kernel had stopped at `end`.

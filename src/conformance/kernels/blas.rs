@@ -70,8 +70,8 @@ fn scaled_sum<T: Element>(
         },
         |case, [x], [y]| kernel(case, x, y),
         |case, [x], [y]| {
-            let scaled = |y| if beta(case) == 0.0 { 0.0 } else { beta(case) * y };
-            let terms = x.iter().zip(y).map(|(x, &y)| [case.alpha * x, scaled(y)]);
+            let scaled_y = |y| if beta(case) == 0.0 { 0.0 } else { beta(case) * y };
+            let terms = x.iter().zip(y).map(|(x, &y)| [case.alpha * x, scaled_y(y)]);
             [ExpectedOutput::Sums(terms.map(Expected::from_iter).collect())]
         },
     )
@@ -138,9 +138,9 @@ fn check_large_result<T: Element>(
         Ok(())
     })?;
     let of = |[x, y]: &[Vec<T>; 2]| oracle(&wide(x), &wide(y)).value;
-    let whole = std::iter::repeat_n(of(&periods), COPIES - 1).fold(of(&ends), combine);
+    let want = std::iter::repeat_n(of(&periods), COPIES - 1).fold(of(&ends), combine);
     let name = format!("result for operands of {} elements", x.len());
-    expect_nearest(&name, &results[..1], &[whole])
+    expect_nearest(&name, &results[..1], &[want])
 }
 
 /// Case of a strided dot product. Each operand ends with `rest` elements that the kernel must not
@@ -154,21 +154,22 @@ struct StridedDot {
 
 impl StridedDot {
     fn lengths(&self) -> [usize; 2] {
-        let read = |stride| self.n.checked_sub(1).map_or(0, |last| last * stride + 1);
-        self.strides.map(|stride| read(stride) + self.rest)
+        let span = |stride| self.n.checked_sub(1).map_or(0, |last| last * stride + 1);
+        self.strides.map(|stride| span(stride) + self.rest)
     }
 
     fn cases() -> Cases<Self> {
         let [x, y] = [Placement::WHOLE, Placement::CORNERS[3]];
         let setup = CaseSetup { places: [x, y, x, y, x], ..CaseSetup::WHOLE };
-        let fixed = [0, 1, 2, 33, 1025]
+        let fixed_cases = [0, 1, 2, 33, 1025]
             .into_iter()
             .flat_map(|n| [[1, 1], [0, 1], [3, 0], [2, 5]].map(|strides| (n, strides)))
             .map(|(n, strides)| (Self { n, strides, rest: n % 2 }, setup));
-        let fixed = fixed.chain([(Self { n: 33, strides: [2, 1], rest: 1 }, CaseSetup::FAR)]);
-        let random = (0..500usize, [0..6usize, 0..6usize], 0..3usize)
+        let fixed_cases =
+            fixed_cases.chain([(Self { n: 33, strides: [2, 1], rest: 1 }, CaseSetup::FAR)]);
+        let random_cases = (0..500usize, [0..6usize, 0..6usize], 0..3usize)
             .prop_map(|(n, strides, rest)| Self { n, strides, rest });
-        Cases::from_fixed(fixed.collect(), random)
+        Cases::from_fixed(fixed_cases.collect(), random_cases)
     }
 }
 
@@ -247,8 +248,9 @@ fn sumsq<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
 
 fn amax<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let oracle = |x: &[f64], _: &[f64]| {
-        let larger = |max: f64, x: &f64| if max.is_nan() || x.abs() <= max { max } else { x.abs() };
-        Expected::exact(x.iter().fold(0.0, larger))
+        let larger_magnitude =
+            |max: f64, x: &f64| if max.is_nan() || x.abs() <= max { max } else { x.abs() };
+        Expected::exact(x.iter().fold(0.0, larger_magnitude))
     };
     check_scalar_result::<T>(runner, |x, _| runner.device.amax(x), oracle)?;
     check_large_result::<T>(runner, |x, _| runner.device.amax(x), oracle, f64::max)?;

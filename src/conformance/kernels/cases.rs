@@ -129,10 +129,10 @@ pub(super) fn output_before_kernel<T: Element>(
 /// describes the operands.
 #[derive(Clone, Debug)]
 pub(super) struct Cases<C: Debug> {
-    pub(super) fixed: Vec<(C, CaseSetup)>,
-    pub(super) random: BoxedStrategy<C>,
+    pub(super) fixed_cases: Vec<(C, CaseSetup)>,
+    pub(super) random_cases: BoxedStrategy<C>,
     /// Kernel calls that must fail if one operand has a wrong length.
-    pub(super) refused: Vec<C>,
+    pub(super) refused_calls: Vec<C>,
     pub(super) large: Vec<LargeCase<C>>,
 }
 
@@ -140,9 +140,9 @@ pub(super) struct Cases<C: Debug> {
 #[derive(Clone, Debug)]
 pub(super) struct LargeCase<C> {
     /// The small case.
-    pub(super) period: C,
+    pub(super) small_case: C,
     /// The large case.
-    pub(super) whole: C,
+    pub(super) large_case: C,
     /// Number of copies.
     pub(super) copies: usize,
     /// Names of the operands that are the same in both cases.
@@ -165,83 +165,101 @@ impl<C: Clone + Debug + 'static> Cases<C> {
     /// last corner case with every placement and with special values.
     pub(super) fn new(
         corners: Vec<C>,
-        random: impl Strategy<Value = C> + 'static,
-        refused: C,
+        random_cases: impl Strategy<Value = C> + 'static,
+        refused_call: C,
     ) -> Self {
-        let mut fixed = Vec::new();
+        let mut fixed_cases = Vec::new();
         for values in [Values::Integers, Values::Reals] {
             let setup = CaseSetup { values, ..CaseSetup::WHOLE };
-            fixed.extend(corners.iter().map(|corner| (corner.clone(), setup)));
+            fixed_cases.extend(corners.iter().map(|corner| (corner.clone(), setup)));
         }
         if let Some(last) = corners.last() {
             let setups = CaseSetup::placements().chain([CaseSetup::FAR]);
             let setups = setups.chain(CaseSetup::specials());
-            fixed.extend(setups.map(|setup| (last.clone(), setup)));
+            fixed_cases.extend(setups.map(|setup| (last.clone(), setup)));
         }
-        Self { fixed, random: random.boxed(), refused: vec![refused], large: Vec::new() }
+        Self {
+            fixed_cases,
+            random_cases: random_cases.boxed(),
+            refused_calls: vec![refused_call],
+            large: Vec::new(),
+        }
     }
 
     /// Removes the cases that `keep` rejects.
     pub(super) fn filter(mut self, keep: fn(&C) -> bool) -> Self {
-        self.fixed.retain(|(case, _)| keep(case));
-        Self { random: self.random.prop_filter("rejected by the filter", keep).boxed(), ..self }
+        self.fixed_cases.retain(|(case, _)| keep(case));
+        Self {
+            random_cases: self.random_cases.prop_filter("rejected by the filter", keep).boxed(),
+            ..self
+        }
     }
 
     /// Removes the cases with special values.
     pub(super) fn without_specials(mut self) -> Self {
-        self.fixed.retain(|(_, setup)| setup.values != Values::Specials);
+        self.fixed_cases.retain(|(_, setup)| setup.values != Values::Specials);
         self
     }
 
     /// Adds fixed cases.
-    pub(super) fn and(mut self, fixed: impl IntoIterator<Item = (C, CaseSetup)>) -> Self {
-        self.fixed.extend(fixed);
+    pub(super) fn and(mut self, fixed_cases: impl IntoIterator<Item = (C, CaseSetup)>) -> Self {
+        self.fixed_cases.extend(fixed_cases);
         self
     }
 
-    /// Adds the large case `whole`. Each of its operands repeats the operand of the small case
-    /// `period` `copies` times. Both cases have the same operands with the names `shared`.
+    /// Adds a large case. Each of its operands holds `copies` copies of the operand of
+    /// `small_case`, except for the operands with the names `shared`, which are the same in both
+    /// cases.
     pub(super) fn and_large(
         mut self,
-        [period, whole]: [C; 2],
+        [small_case, large_case]: [C; 2],
         copies: usize,
         shared: &'static [&'static str],
     ) -> Self {
-        self.large.push(LargeCase { period, whole, copies, shared });
+        self.large.push(LargeCase { small_case, large_case, copies, shared });
         self
     }
 
     /// Adds large cases with operands that do not repeat smaller operands.
     pub(super) fn and_whole(mut self, wholes: impl IntoIterator<Item = C>) -> Self {
-        let large = |whole: C| LargeCase { period: whole.clone(), whole, copies: 1, shared: &[] };
+        let large = |large_case: C| LargeCase {
+            small_case: large_case.clone(),
+            large_case,
+            copies: 1,
+            shared: &[],
+        };
         self.large.extend(wholes.into_iter().map(large));
         self
     }
 
     /// Removes the tests of wrong operand lengths.
     pub(super) fn without_refused(self) -> Self {
-        Self { refused: Vec::new(), ..self }
+        Self { refused_calls: Vec::new(), ..self }
     }
 
     /// Adds one of the `parameters` to each case: fixed cases cycle through the `parameters`, and
     /// random cases draw from them.
     pub(super) fn with<P: Clone + Debug + 'static>(self, parameters: &[P]) -> Cases<(C, P)> {
         let cycled_parameters = || parameters.iter().cloned().cycle();
-        let fixed = self.fixed.into_iter().zip(cycled_parameters());
-        let random = (self.random, prop::sample::select(parameters.to_vec()));
+        let fixed_cases = self.fixed_cases.into_iter().zip(cycled_parameters());
+        let random_cases = (self.random_cases, prop::sample::select(parameters.to_vec()));
         Cases {
-            fixed: fixed.map(|((case, setup), parameter)| ((case, parameter), setup)).collect(),
-            random: random.boxed(),
-            refused: self.refused.into_iter().zip(cycled_parameters()).collect(),
+            fixed_cases: fixed_cases
+                .map(|((case, setup), parameter)| ((case, parameter), setup))
+                .collect(),
+            random_cases: random_cases.boxed(),
+            refused_calls: self.refused_calls.into_iter().zip(cycled_parameters()).collect(),
             large: self
                 .large
                 .into_iter()
                 .zip(cycled_parameters())
-                .map(|(LargeCase { period, whole, copies, shared }, parameter)| LargeCase {
-                    period: (period, parameter.clone()),
-                    whole: (whole, parameter),
-                    copies,
-                    shared,
+                .map(|(LargeCase { small_case, large_case, copies, shared }, parameter)| {
+                    LargeCase {
+                        small_case: (small_case, parameter.clone()),
+                        large_case: (large_case, parameter),
+                        copies,
+                        shared,
+                    }
                 })
                 .collect(),
         }
@@ -250,10 +268,15 @@ impl<C: Clone + Debug + 'static> Cases<C> {
     /// Creates cases from a list of fixed cases and a strategy for random cases, without tests of
     /// wrong operand lengths.
     pub(super) fn from_fixed(
-        fixed: Vec<(C, CaseSetup)>,
-        random: impl Strategy<Value = C> + 'static,
+        fixed_cases: Vec<(C, CaseSetup)>,
+        random_cases: impl Strategy<Value = C> + 'static,
     ) -> Self {
-        Self { fixed, random: random.boxed(), refused: Vec::new(), large: Vec::new() }
+        Self {
+            fixed_cases,
+            random_cases: random_cases.boxed(),
+            refused_calls: Vec::new(),
+            large: Vec::new(),
+        }
     }
 }
 
@@ -313,21 +336,24 @@ impl Vector {
 pub(super) fn vector_cases() -> Cases<Vector> {
     let of_len = |len| Vector { len, alpha: 0.5, beta: 2.0 };
     let scalars = SCALARS.into_iter().flat_map(|a| SCALARS.map(|b| (a, b)));
-    let scaled = scalars.map(|(alpha, beta)| Vector { len: 19, alpha, beta });
-    let whole = LENGTHS.into_iter().map(of_len).chain(scaled).map(|case| (case, CaseSetup::WHOLE));
+    let scaled_cases = scalars.map(|(alpha, beta)| Vector { len: 19, alpha, beta });
+    let whole_cases =
+        LENGTHS.into_iter().map(of_len).chain(scaled_cases).map(|case| (case, CaseSetup::WHOLE));
     let setups = CaseSetup::pairs_of_placements().chain([CaseSetup::FAR]);
-    let placed = setups.map(|setup| (of_len(37), setup));
+    let placed_cases = setups.map(|setup| (of_len(37), setup));
     // A sum of 5 elements is often finite, and a vector of 90 elements holds every special value.
-    let special = [(5, 0.5, 2.0), (90, 0.5, 2.0), (90, 0.0, 2.0), (90, 2.0, 0.0), (90, 0.0, 0.0)]
-        .map(|(len, alpha, beta)| Vector { len, alpha, beta });
-    let special =
-        special.into_iter().flat_map(|case| CaseSetup::specials().map(move |setup| (case, setup)));
+    let special_cases =
+        [(5, 0.5, 2.0), (90, 0.5, 2.0), (90, 0.0, 2.0), (90, 2.0, 0.0), (90, 0.0, 0.0)]
+            .map(|(len, alpha, beta)| Vector { len, alpha, beta });
+    let special_cases = special_cases
+        .into_iter()
+        .flat_map(|case| CaseSetup::specials().map(move |setup| (case, setup)));
     let scalar = || prop::sample::select(&SCALARS[..]);
-    let random = (prop_oneof![0..80usize, 0..3000usize], scalar(), scalar());
-    let random = random.prop_map(|(len, alpha, beta)| Vector { len, alpha, beta });
-    let refused = [1, 4, 1024].map(of_len).into();
-    let fixed = whole.chain(placed).chain(special);
-    Cases { refused, ..Cases::from_fixed(fixed.collect(), random) }
+    let random_cases = (prop_oneof![0..80usize, 0..3000usize], scalar(), scalar());
+    let random_cases = random_cases.prop_map(|(len, alpha, beta)| Vector { len, alpha, beta });
+    let refused_calls = [1, 4, 1024].map(of_len).into();
+    let fixed_cases = whole_cases.chain(placed_cases).chain(special_cases);
+    Cases { refused_calls, ..Cases::from_fixed(fixed_cases.collect(), random_cases) }
 }
 
 /// Operand shapes around an axis, as `[outer, extent, inner]`. Some of the factors are 0, 1 or
@@ -367,12 +393,12 @@ pub(super) fn axis_cases() -> Cases<AxisCase> {
         axis: Axis { outer, extent, inner },
         beta,
     };
-    let seeded = |(shape, seed)| (case(shape, 0.0), CaseSetup { seed, ..CaseSetup::WHOLE });
-    let scaled = SCALARS.map(|beta| (case([3, 5, 2], beta), CaseSetup::WHOLE));
+    let seeded_case = |(shape, seed)| (case(shape, 0.0), CaseSetup { seed, ..CaseSetup::WHOLE });
+    let scaled_cases = SCALARS.map(|beta| (case([3, 5, 2], beta), CaseSetup::WHOLE));
     let setups = CaseSetup::pairs_of_placements().chain([CaseSetup::FAR]);
-    let placed = setups.map(|setup| (case([2, 9, 3], 0.0), setup));
-    let special = [([4, 5, 3], 0.0), ([7, 9, 1], 2.0), ([2, 40, 9], 0.0), ([1, 3, 90], 0.0)];
-    let special = special.into_iter().flat_map(|(shape, beta)| {
+    let placed_cases = setups.map(|setup| (case([2, 9, 3], 0.0), setup));
+    let special_cases = [([4, 5, 3], 0.0), ([7, 9, 1], 2.0), ([2, 40, 9], 0.0), ([1, 3, 90], 0.0)];
+    let special_cases = special_cases.into_iter().flat_map(|(shape, beta)| {
         CaseSetup::specials().map(move |setup| (case(shape, beta), setup))
     });
     let shape = prop_oneof![
@@ -380,9 +406,13 @@ pub(super) fn axis_cases() -> Cases<AxisCase> {
         [0..3usize, 1..200usize, 1..4usize],
         [0..40usize, 1..6usize, 1..40usize],
     ];
-    let random = (shape, prop::sample::select(&SCALARS[..]));
-    let random = random.prop_map(move |(shape, beta)| case(shape, beta));
-    let fixed = SHAPES.into_iter().zip(0..).map(seeded).chain(scaled).chain(placed);
-    let fixed = fixed.chain(special).collect();
-    Cases { refused: vec![case([2, 3, 4], 1.0)], ..Cases::from_fixed(fixed, random) }
+    let random_cases = (shape, prop::sample::select(&SCALARS[..]));
+    let random_cases = random_cases.prop_map(move |(shape, beta)| case(shape, beta));
+    let fixed_cases =
+        SHAPES.into_iter().zip(0..).map(seeded_case).chain(scaled_cases).chain(placed_cases);
+    let fixed_cases = fixed_cases.chain(special_cases).collect();
+    Cases {
+        refused_calls: vec![case([2, 3, 4], 1.0)],
+        ..Cases::from_fixed(fixed_cases, random_cases)
+    }
 }

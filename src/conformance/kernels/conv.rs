@@ -216,8 +216,8 @@ fn large_convolutions() -> Result<[Convolution; 4]> {
 fn random_window(channels: usize) -> impl Strategy<Value = Window> {
     let axis = (1..=4usize, 1..=3usize, 0..=3usize, 1..=3usize, 0..=6usize);
     let axis = axis.prop_map(|(kernel, stride, pad, dilation, slack)| {
-        let dilated = dilation * (kernel - 1) + 1;
-        [dilated.saturating_sub(2 * pad).max(1) + slack, kernel, stride, pad, dilation]
+        let dilated_len = dilation * (kernel - 1) + 1;
+        [dilated_len.saturating_sub(2 * pad).max(1) + slack, kernel, stride, pad, dilation]
     });
     let axes = prop::collection::vec(axis, 1..=3);
     (1..=channels, axes).prop_filter_map("too large", |(channels, axes)| {

@@ -87,8 +87,8 @@ fn pow_affine_grad() -> [Binary<f64>; 6] {
 /// arguments between these points.
 fn special_values<T: Element>() -> Vec<T> {
     let values = [0.0, 1e-3, 0.1, 0.7, 1.5, 3.0, 7.5, 10.0, f64::INFINITY];
-    let signed = values.into_iter().flat_map(|x| [x, -x]);
-    signed.chain([f64::NAN]).map(T::from_f64).collect()
+    let signed_values = values.into_iter().flat_map(|x| [x, -x]);
+    signed_values.chain([f64::NAN]).map(T::from_f64).collect()
 }
 
 fn fill<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
@@ -111,7 +111,7 @@ fn unary<T: Element>(runner: &CheckRunner<'_>, ops: &[Unary<f64>]) -> Verdict {
     let device = runner.device;
     let oracle = |op, x: &[f64]| x.iter().map(|&x| oracle::unary(op, x)).collect::<Vec<_>>();
     runner.try_cases(ops, |&&op: &&Unary<f64>| {
-        let typed = op.cast();
+        let typed_op = op.cast();
         let mut cases = vector_cases().without_refused();
         // Only two functions run large cases, because large cases take long.
         if matches!(op, Unary::Relu { .. } | Unary::Exp) {
@@ -120,18 +120,18 @@ fn unary<T: Element>(runner: &CheckRunner<'_>, ops: &[Unary<f64>]) -> Verdict {
         runner.try_in_place(
             &cases,
             |case, setup| (("x", setup.stream().take::<T>(case.len)), [], "y"),
-            |_, x, [], y| device.unary(typed, x, y),
+            |_, x, [], y| device.unary(typed_op, x, y),
             |_, x, []| ExpectedOutput::Sums(oracle(op, x)),
         )?;
         for len in [1, 4, 1024] {
             runner.check_lengths::<T, T, 1, 1>([("x", len)], [("y", len)], |[x], [y]| {
-                device.unary(typed, x.into(), y)
+                device.unary(typed_op, x.into(), y)
             })?;
         }
         let x = special_values::<T>();
         let y = ("y of special values", &unset(x.len())[..]);
         let [got] = runner.call(&CaseSetup::WHOLE, [("x", &x)], [y], |[x], [y]| {
-            device.unary(typed, x.into(), y)
+            device.unary(typed_op, x.into(), y)
         })?;
         let (wide_x, name) = (wide(&x), Output::from(y.0));
         expect_within(name.of(&[("x", &wide_x)]), &got, &oracle(op, &wide_x))?;
@@ -144,7 +144,7 @@ fn unary<T: Element>(runner: &CheckRunner<'_>, ops: &[Unary<f64>]) -> Verdict {
         let (zeros, want) = (zeros.map(T::from_f64), want.map(T::from_f64));
         let y = ("y of −0 and +0", &unset(2)[..]);
         let [got] = runner.call(&CaseSetup::WHOLE, [("x", &zeros)], [y], |[x], [y]| {
-            device.unary(typed, x.into(), y)
+            device.unary(typed_op, x.into(), y)
         })?;
         expect_bits(y.0, &got, &want)
     })
@@ -156,7 +156,7 @@ fn binary<T: Element>(runner: &CheckRunner<'_>, ops: &[Binary<f64>]) -> Verdict 
         a.iter().zip(b).map(|(&a, &b)| oracle::binary(op, a, b)).collect::<Vec<_>>()
     };
     runner.try_cases(ops, |&&op: &&Binary<f64>| {
-        let typed = op.cast();
+        let typed_op = op.cast();
         let mut cases = vector_cases();
         // Only two functions run large cases, because large cases take long.
         if matches!(op, Binary::Add | Binary::SigmoidGrad) {
@@ -168,7 +168,7 @@ fn binary<T: Element>(runner: &CheckRunner<'_>, ops: &[Binary<f64>]) -> Verdict 
                 let [a, b] = setup.operands::<T, 2>([("a", case.len), ("b", case.len)]);
                 (a, [b], "y")
             },
-            |_, a, [b], y| device.binary(typed, a, b, y),
+            |_, a, [b], y| device.binary(typed_op, a, b, y),
             |_, a, [b]| ExpectedOutput::Sums(oracle(op, a, b)),
         )?;
         let x = special_values::<T>();
@@ -177,7 +177,7 @@ fn binary<T: Element>(runner: &CheckRunner<'_>, ops: &[Binary<f64>]) -> Verdict 
         let y = ("y of special values", &unset(a.len())[..]);
         let inputs = [("a", &a[..]), ("b", &b)];
         let [got] = runner.call(&CaseSetup::WHOLE, inputs, [y], |[a, b], [y]| {
-            device.binary(typed, a.into(), b, y)
+            device.binary(typed_op, a.into(), b, y)
         })?;
         let (a, b, name) = (wide(&a), wide(&b), Output::from(y.0));
         expect_within(name.of(&[("a", &a), ("b", &b)]), &got, &oracle(op, &a, &b))
@@ -242,14 +242,14 @@ fn convert_to<T: Element, U: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let kernel = |[x]: [View<'_, T, AnyDevice>; 1], [y]: [ViewMut<'_, U, AnyDevice>; 1]| {
         runner.device.convert(x, y)
     };
-    let converts = |x: &[T], want: &[f64], setup: &CaseSetup| {
+    let check_conversion = |x: &[T], want: &[f64], setup: &CaseSetup| {
         let y = unset::<U>(x.len());
         let [got] = runner.call(setup, [("x", x)], [("y", &y)], kernel)?;
         expect_nearest(&format!("y ({})", U::DTYPE.name()), &got, want)
     };
     runner.try_all(&vector_cases(), |case, setup| {
         let x = setup.stream().take::<T>(case.len);
-        converts(&x, &wide(&x), setup)
+        check_conversion(&x, &wide(&x), setup)
     })?;
     // The operands include ties, which must round to even, and numbers next to a tie, which double
     // rounding would round in the wrong direction. A conversion to `f64` has no ties, because only
@@ -265,11 +265,15 @@ fn convert_to<T: Element, U: Element>(runner: &CheckRunner<'_>) -> Verdict {
         ((1.0 + e / 2.0).next_up(), 1.0 + e),
         ((1.0 + e / 2.0).next_down(), 1.0),
     ];
-    let kinds = if U::DTYPE == DType::F64 { 2 } else { ties.len() };
-    let held = |&(x, _): &(f64, f64)| x.is_nan() || T::from_f64(x).to_f64() == x;
-    let ties = ties.into_iter().take(kinds).filter(held).flat_map(|(x, y)| [(x, y), (-x, -y)]);
+    let tie_count = if U::DTYPE == DType::F64 { 2 } else { ties.len() };
+    let is_representable = |&(x, _): &(f64, f64)| x.is_nan() || T::from_f64(x).to_f64() == x;
+    let ties = ties
+        .into_iter()
+        .take(tie_count)
+        .filter(is_representable)
+        .flat_map(|(x, y)| [(x, y), (-x, -y)]);
     let (x, want): (Vec<_>, Vec<_>) = ties.map(|(x, y)| (T::from_f64(x), y)).unzip();
-    converts(&x, &want, &CaseSetup::WHOLE)?;
+    check_conversion(&x, &want, &CaseSetup::WHOLE)?;
     let x = Values::Integers.stream(1).take::<T>(PERIOD);
     let want = ExpectedOutput::Nearest(wide(&x));
     let (x, y) = ([(("x", &x[..]), COPIES)], [(("y", &unset::<U>(PERIOD)[..]), COPIES)]);

@@ -72,8 +72,8 @@ impl CheckRunner<'_> {
         test: impl Fn(&C, &CaseSetup) -> Verdict,
     ) -> Verdict {
         let test = |(case, setup): &(C, CaseSetup)| test(case, setup);
-        self.try_cases(&cases.fixed, |case| test(case))?;
-        self.try_random((cases.random.clone(), CaseSetup::any()), test)
+        self.try_cases(&cases.fixed_cases, |case| test(case))?;
+        self.try_random((cases.random_cases.clone(), CaseSetup::any()), test)
     }
 
     /// Checks the outputs of a kernel whose operands all have the element type `T`. Also checks
@@ -101,37 +101,37 @@ impl CheckRunner<'_> {
                 .call(setup, as_slices(&inputs), as_slices(&outputs), |x, y| kernel(case, x, y))?;
             let mut results = outputs.iter().zip(&y).zip(&got).zip(&want);
             results.try_for_each(|(((output, y), got), want)| {
-                let mut shown = shown_operands(&inputs, &x, got.len());
+                let mut shown_values = shown_operands(&inputs, &x, got.len());
                 let before = format!("old {}", output.0);
                 if y.iter().any(|y| !y.is_nan()) {
-                    shown.push((&before, y));
+                    shown_values.push((&before, y));
                 }
-                want.compare(Output::from(output.0).of(&shown), got, setup.values)
+                want.compare(Output::from(output.0).of(&shown_values), got, setup.values)
             })
         })?;
         // Large cases take long, so the kit runs them only in `f32`.
         let mut large = cases.large.iter().filter(|_| T::DTYPE == DType::F32);
         large.try_for_each(|large| {
-            self.start_step(format!("large case: {:?}", large.whole));
-            let (inputs, outputs) = operands(&large.period, &CaseSetup::WHOLE);
+            self.start_step(format!("large case: {:?}", large.large_case));
+            let (inputs, outputs) = operands(&large.small_case, &CaseSetup::WHOLE);
             let (x, y) = (inputs.each_ref().map(wide_named), outputs.each_ref().map(wide_named));
             let (x, y) = (x.each_ref().map(|x| &x[..]), y.each_ref().map(|y| &y[..]));
-            let want = want(&large.period, x, y);
+            let want = want(&large.small_case, x, y);
             let (inputs, outputs) = (as_slices(&inputs), as_slices(&outputs));
             let (inputs, outputs) = (large.copied(inputs), large.copied(outputs));
-            self.try_large(inputs, outputs, |x, y| kernel(&large.whole, x, y), want)
-                .map_err(|flaw| flaw.in_case("case", &large.whole))
+            self.try_large(inputs, outputs, |x, y| kernel(&large.large_case, x, y), want)
+                .map_err(|flaw| flaw.in_case("case", &large.large_case))
         })?;
-        self.try_cases(&cases.refused, |case| {
+        self.try_cases(&cases.refused_calls, |case| {
             // Inputs of equal length may be the same view.
             let (mut inputs, outputs) = operands(case, &CaseSetup::WHOLE);
             let lengths = inputs.each_ref().map(|(_, x)| x.len());
-            let shared: [usize; I] =
+            let view_indices: [usize; I] =
                 lengths.map(|len| lengths.iter().position(|&other| other == len).unwrap_or(0));
-            if shared.iter().enumerate().all(|(i, &first)| i == first) {
+            if view_indices.iter().enumerate().all(|(i, &first)| i == first) {
                 return Ok(());
             }
-            (0..I).for_each(|i| inputs[i].1 = inputs[shared[i]].1.clone());
+            (0..I).for_each(|i| inputs[i].1 = inputs[view_indices[i]].1.clone());
             let (x, y) = (inputs.each_ref().map(wide_named), outputs.each_ref().map(wide_named));
             let want = want(case, x.each_ref().map(|x| &x[..]), y.each_ref().map(|y| &y[..]));
             // A function may be undefined for some values of an operand, such as a negative
@@ -141,7 +141,7 @@ impl CheckRunner<'_> {
             }
             let (inputs, previous) = (as_slices(&inputs), as_slices(&outputs));
             let got = self.call(&CaseSetup::WHOLE, inputs, previous, |x, y| {
-                kernel(case, shared.map(|first| x[first]), y)
+                kernel(case, view_indices.map(|first| x[first]), y)
             })?;
             let mut results = outputs.iter().zip(&got).zip(&want);
             results.try_for_each(|((output, got), want)| {
@@ -149,7 +149,7 @@ impl CheckRunner<'_> {
                 want.compare(&name, got, Values::Integers)
             })
         })?;
-        self.try_cases(&cases.refused, |case| {
+        self.try_cases(&cases.refused_calls, |case| {
             let (inputs, outputs) = operands(case, &CaseSetup::WHOLE);
             let (inputs, outputs) = (inputs.each_ref().map(length), outputs.each_ref().map(length));
             self.check_lengths(inputs, outputs, |x, y| kernel(case, x, y))
@@ -175,41 +175,42 @@ impl CheckRunner<'_> {
     ) -> Verdict {
         self.try_all(cases, |case, setup| {
             let ((source, x), inputs, output) = operands(case, setup);
-            let (wide_x, others) = (wide(&x), inputs.each_ref().map(wide_named));
-            let want = want(case, &wide_x, others.each_ref().map(|input| &input[..]));
-            let mut shown = vec![(source, &wide_x[..])];
-            shown.extend(shown_operands(&inputs, &others, x.len()));
+            let (wide_x, other_inputs) = (wide(&x), inputs.each_ref().map(wide_named));
+            let want = want(case, &wide_x, other_inputs.each_ref().map(|input| &input[..]));
+            let mut shown_values = vec![(source, &wide_x[..])];
+            shown_values.extend(shown_operands(&inputs, &other_inputs, x.len()));
             let inputs = as_slices(&inputs);
             let [got] = self.call(setup, inputs, [(output, &x)], |inputs, [y]| {
                 kernel(case, Src::InPlace, inputs, y)
             })?;
             let name = format!("in place: {output}");
-            want.compare(Output::from(&name).of(&shown), &got, setup.values)?;
+            want.compare(Output::from(&name).of(&shown_values), &got, setup.values)?;
             let operand = Operand::new(self.device, &x, setup.places[I + 1])?;
             let [got] = self.call(setup, inputs, [(output, &unset(x.len()))], |inputs, [y]| {
                 kernel(case, operand.view()?.into(), inputs, y)
             })?;
             operand.unchanged(source)?;
-            want.compare(Output::from(output).of(&shown), &got, setup.values)
+            want.compare(Output::from(output).of(&shown_values), &got, setup.values)
         })?;
         // Large cases take long, so the kit runs them only in `f32`.
         let mut large = cases.large.iter().filter(|_| T::DTYPE == DType::F32);
         large.try_for_each(|large| {
-            self.start_step(format!("large case: {:?}", large.whole));
-            let ((_, x), inputs, output) = operands(&large.period, &CaseSetup::WHOLE);
-            let others = inputs.each_ref().map(wide_named);
-            let want = want(&large.period, &wide(&x), others.each_ref().map(|input| &input[..]));
-            let whole = repeated(&x, large.copies);
-            let operand = Operand::new(self.device, &whole, Placement::WHOLE)?;
+            self.start_step(format!("large case: {:?}", large.large_case));
+            let ((_, x), inputs, output) = operands(&large.small_case, &CaseSetup::WHOLE);
+            let other_inputs = inputs.each_ref().map(wide_named);
+            let want =
+                want(&large.small_case, &wide(&x), other_inputs.each_ref().map(|input| &input[..]));
+            let large_x = repeated(&x, large.copies);
+            let operand = Operand::new(self.device, &large_x, Placement::WHOLE)?;
             let kernel = |inputs: [View<'_, T, AnyDevice>; I],
                           [y]: [ViewMut<'_, T, AnyDevice>; 1]| {
-                kernel(&large.whole, operand.view()?.into(), inputs, y)
+                kernel(&large.large_case, operand.view()?.into(), inputs, y)
             };
             let y = [((output, &unset(x.len())[..]), large.copies)];
             self.try_large(large.copied(as_slices(&inputs)), y, kernel, [want])
-                .map_err(|flaw| flaw.in_case("case", &large.whole))
+                .map_err(|flaw| flaw.in_case("case", &large.large_case))
         })?;
-        self.try_cases(&cases.refused, |case| {
+        self.try_cases(&cases.refused_calls, |case| {
             // Inputs of the same length as the source may be the same view as the source.
             let ((source, x), mut inputs, output) = operands(case, &CaseSetup::WHOLE);
             let is_source = inputs.each_ref().map(|(_, input)| input.len() == x.len());
@@ -219,8 +220,8 @@ impl CheckRunner<'_> {
             for (input, _) in inputs.iter_mut().zip(is_source).filter(|(_, is_source)| *is_source) {
                 input.1.clone_from(&x);
             }
-            let others = inputs.each_ref().map(wide_named);
-            let want = want(case, &wide(&x), others.each_ref().map(|input| &input[..]));
+            let other_inputs = inputs.each_ref().map(wide_named);
+            let want = want(case, &wide(&x), other_inputs.each_ref().map(|input| &input[..]));
             if !all_finite(std::slice::from_ref(&want)) {
                 return Ok(());
             }
@@ -232,7 +233,7 @@ impl CheckRunner<'_> {
             let name = format!("{output} with other inputs that are the same view as `{source}`");
             want.compare(&name, &got, Values::Integers)
         })?;
-        self.try_cases(&cases.refused, |case| {
+        self.try_cases(&cases.refused_calls, |case| {
             let ((source, x), inputs, output) = operands(case, &CaseSetup::WHOLE);
             let (inputs, output) = (inputs.each_ref().map(length), [(output, x.len())]);
             self.check_lengths(inputs, output, |inputs, [y]| {
@@ -290,11 +291,11 @@ impl CheckRunner<'_> {
         outputs: [NamedSlice<'_, U>; O],
         kernel: impl FnOnce([View<'_, T, AnyDevice>; I], [ViewMut<'_, U, AnyDevice>; O]) -> Result<()>,
     ) -> Verdict<[Vec<U>; O]> {
-        let (result, read, written) = self.run(setup, inputs, outputs, kernel)?;
+        let (result, input_operands, output_operands) = self.run(setup, inputs, outputs, kernel)?;
         result?;
-        let mut read = inputs.iter().zip(&read);
-        read.try_for_each(|((name, _), operand)| operand.unchanged(name))?;
-        Ok(array(written.iter().map(Operand::values).collect::<Verdict<_>>()?)?)
+        let mut named_operands = inputs.iter().zip(&input_operands);
+        named_operands.try_for_each(|((name, _), operand)| operand.unchanged(name))?;
+        Ok(array(output_operands.iter().map(Operand::values).collect::<Verdict<_>>()?)?)
     }
 
     /// Places the operands in memories and calls a kernel. Returns the kernel's result, the inputs
@@ -308,21 +309,22 @@ impl CheckRunner<'_> {
         kernel: impl FnOnce([View<'_, T, AnyDevice>; I], [ViewMut<'_, U, AnyDevice>; O]) -> Result<()>,
     ) -> Result<(Result<()>, Vec<Operand<T>>, Vec<Operand<U>>)> {
         self.progress.renew();
-        let read = placed(self.device, &inputs, &setup.places)?;
-        let mut written = placed(self.device, &outputs, &setup.places[I..])?;
-        let views = array(read.iter().map(Operand::view).collect::<Result<_>>()?)?;
-        let views_mut = array(written.iter_mut().map(Operand::view_mut).collect::<Result<_>>()?)?;
+        let input_operands = placed(self.device, &inputs, &setup.places)?;
+        let mut output_operands = placed(self.device, &outputs, &setup.places[I..])?;
+        let views = array(input_operands.iter().map(Operand::view).collect::<Result<_>>()?)?;
+        let views_mut =
+            array(output_operands.iter_mut().map(Operand::view_mut).collect::<Result<_>>()?)?;
         let result = kernel(views, views_mut);
-        Ok((result, read, written))
+        Ok((result, input_operands, output_operands))
     }
 }
 
 fn placed<T: Storable>(
     device: &AnyDevice,
-    given: &[NamedSlice<'_, T>],
+    operands: &[NamedSlice<'_, T>],
     places: &[Placement],
 ) -> Result<Vec<Operand<T>>> {
-    given.iter().zip(places).map(|(x, place)| Operand::new(device, x.1, *place)).collect()
+    operands.iter().zip(places).map(|(x, place)| Operand::new(device, x.1, *place)).collect()
 }
 
 /// Returns the operands with their elements borrowed as slices.
@@ -338,8 +340,8 @@ fn shown_operands<'a, T>(
     wide: &'a [Vec<f64>],
     len: usize,
 ) -> Vec<(&'a str, &'a [f64])> {
-    let named = inputs.iter().zip(wide).map(|((name, _), x)| (*name, &x[..]));
-    named.filter(|(_, x)| x.len() == len).collect()
+    let named_inputs = inputs.iter().zip(wide).map(|((name, _), x)| (*name, &x[..]));
+    named_inputs.filter(|(_, x)| x.len() == len).collect()
 }
 
 fn wide_named<T: Element>((_, values): &NamedValues<T>) -> Vec<f64> {
@@ -352,6 +354,6 @@ fn length<T>((name, values): &NamedValues<T>) -> Length {
 
 /// Converts a list to an array of `N` elements, or returns an error if the list has another length.
 fn array<V, const N: usize>(items: Vec<V>) -> Result<[V; N]> {
-    let wrong = |items: Vec<V>| format!("{} operands, not {N}", items.len());
-    items.try_into().map_err(|items| Error::invalid_input("conformance", wrong(items)))
+    let message = |items: Vec<V>| format!("{} operands, not {N}", items.len());
+    items.try_into().map_err(|items| Error::invalid_input("conformance", message(items)))
 }

@@ -35,12 +35,12 @@ fn copy_2d<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     })?;
     let block = |rows, columns, ldx, ldy| Copy2d { rows, columns, ldx, ldy };
     expect_copied_bits::<T>(runner, |[x], [y]| device.copy_2d(&block(2, 4, 4, 4), x, y))?;
-    let (one, whole) = (block(PERIOD, 2, 3, 4), block(PERIOD * ROW_COPIES, 2, 3, 4));
+    let (small_op, large_op) = (block(PERIOD, 2, 3, 4), block(PERIOD * ROW_COPIES, 2, 3, 4));
     let mut stream = Values::Integers.stream(1);
-    let [x, y] = [one.ldx, one.ldy].map(|ld| stream.take::<T>(one.rows * ld));
-    let want = [ExpectedOutput::Bits(wide(&oracle::copy_2d(&one, &x, &y)))];
+    let [x, y] = [small_op.ldx, small_op.ldy].map(|ld| stream.take::<T>(small_op.rows * ld));
+    let want = [ExpectedOutput::Bits(wide(&oracle::copy_2d(&small_op, &x, &y)))];
     let (x, y) = ([(("x", &x[..]), ROW_COPIES)], [(("y", &y[..]), ROW_COPIES)]);
-    runner.try_large(x, y, |[x], [y]| device.copy_2d(&whole, x, y), want)?;
+    runner.try_large(x, y, |[x], [y]| device.copy_2d(&large_op, x, y), want)?;
     let invalid = [
         (block(3, 4, 5, 6), 13, 16, "`x` of 13 elements instead of at least 14"),
         (block(3, 4, 5, 6), 14, 15, "`y` of 15 elements instead of at least 16"),
@@ -189,8 +189,8 @@ fn tile<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         |op, [x], [y]| runner.device.tile(op, x, y),
         |op, [x], _| [ExpectedOutput::Bits(oracle::tile(op, x))],
     )?;
-    let once = Tile { outer: 2, inner: 4, tiles: 1 };
-    expect_copied_bits::<T>(runner, |[x], [y]| runner.device.tile(&once, x, y))
+    let one_tile = Tile { outer: 2, inner: 4, tiles: 1 };
+    expect_copied_bits::<T>(runner, |[x], [y]| runner.device.tile(&one_tile, x, y))
 }
 
 fn tile_backward<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
@@ -252,9 +252,9 @@ fn block_cases() -> Cases<Copy2d> {
         [4, 5, 8, 7],
     ];
     let block = |[rows, columns, ldx, ldy]: [usize; 4]| Copy2d { rows, columns, ldx, ldy };
-    let random = (0..=40usize, 0..=40usize, 0..=5usize, 0..=5usize)
+    let random_cases = (0..=40usize, 0..=40usize, 0..=5usize, 0..=5usize)
         .prop_map(move |(rows, columns, x, y)| block([rows, columns, columns + x, columns + y]));
-    Cases::new(blocks.map(block).into(), random, block([4, 5, 8, 7]))
+    Cases::new(blocks.map(block).into(), random_cases, block([4, 5, 8, 7]))
 }
 
 /// Returns cases of gather and scatter: no indices, empty rows, one row of one element, wide rows
@@ -273,8 +273,8 @@ fn table_cases() -> Cases<RowIndexing> {
         [7, 5, 20],
     ];
     let rows = |[table, width, count]: [usize; 3]| RowIndexing { table, width, count };
-    let random = [1..=60usize, 0..=70, 0..=40].prop_map(rows);
-    Cases::new(tables.map(rows).into(), random, rows([4, 3, 2]))
+    let random_cases = [1..=60usize, 0..=70, 0..=40].prop_map(rows);
+    Cases::new(tables.map(rows).into(), random_cases, rows([4, 3, 2]))
 }
 
 fn permutation(shape: &[usize], order: &[usize]) -> Result<Permute> {
@@ -302,9 +302,9 @@ fn permutation_cases() -> Result<Cases<Permute>> {
         let order: Vec<_> = (0..shape.len()).collect();
         (Just(shape), Just(order).prop_shuffle())
     });
-    let random =
+    let random_cases =
         shape.prop_filter_map("too large", |(shape, order)| permutation(&shape, &order).ok());
-    Ok(Cases::new(corners, random, permutation(&[2, 3, 2], &[2, 0, 1])?))
+    Ok(Cases::new(corners, random_cases, permutation(&[2, 3, 2], &[2, 0, 1])?))
 }
 
 /// Returns cases of tiling: empty operands, no tiles, one element, and long runs of elements.
@@ -322,6 +322,6 @@ fn tile_cases() -> Cases<Tile> {
         [3, 7, 4],
     ];
     let tile = |[outer, inner, tiles]: [usize; 3]| Tile { outer, inner, tiles };
-    let random = [0..=6usize, 0..=70, 0..=7].prop_map(tile);
-    Cases::new(tiles.map(tile).into(), random, tile([2, 3, 2]))
+    let random_cases = [0..=6usize, 0..=70, 0..=7].prop_map(tile);
+    Cases::new(tiles.map(tile).into(), random_cases, tile([2, 3, 2]))
 }

@@ -33,10 +33,11 @@ impl CheckRunner<'_> {
         if U::DTYPE != DType::F32 {
             return Ok(());
         }
-        let read = inputs.map(|((name, x), copies)| (name, repeated(x, copies)));
-        let written = outputs.map(|((name, y), copies)| (name, repeated(y, copies)));
+        let large_inputs = inputs.map(|((name, x), copies)| (name, repeated(x, copies)));
+        let large_outputs = outputs.map(|((name, y), copies)| (name, repeated(y, copies)));
         let setup = CaseSetup::placed(Placement::CORNERS[1]);
-        let got = self.call_once(&setup, as_slices(&read), as_slices(&written), kernel)?;
+        let got =
+            self.call_once(&setup, as_slices(&large_inputs), as_slices(&large_outputs), kernel)?;
         let mut results = outputs.iter().zip(&got).zip(&want);
         results.try_for_each(|((((name, y), _), got), want)| {
             expect_copies(name, got, y.len(), |copy| want.compare(*name, copy, Values::Integers))

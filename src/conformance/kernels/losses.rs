@@ -68,13 +68,15 @@ fn softmax_loss<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     expect_nearest("loss of NaN probabilities", &got, &[f64::NAN])?;
     let op = softmax_loss_op([ROWS, 2, 1], None, LossNormalization::None)?;
     let want = Expected::approx(2.0f64.ln(), 8.0);
-    loss_of_last_row::<T>(runner, want, |p, label, loss| device.softmax_loss(&op, p, label, loss))
+    check_loss_of_last_row::<T>(runner, want, |p, label, loss| {
+        device.softmax_loss(&op, p, label, loss)
+    })
 }
 
 /// Checks a kernel that sums over more than 65,535 rows. All labels are 0. In all rows but the
 /// last, the first operand is [1, 0]. The last row is [1/2, 1], so only that row has a loss or a
 /// wrong class.
-fn loss_of_last_row<T: Element>(
+fn check_loss_of_last_row<T: Element>(
     runner: &CheckRunner<'_>,
     want: Expected,
     kernel: impl Fn(
@@ -124,8 +126,8 @@ fn accuracy<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
             let mut scores = setup.stream().take::<T>(op.axis.count());
             // A score of NaN, which a diverged net computes, must never count as one of the largest
             // scores.
-            let last = scores.iter_mut().rev().take(op.axis.inner);
-            last.for_each(|score| *score = T::from_f64(f64::NAN));
+            let last_scores = scores.iter_mut().rev().take(op.axis.inner);
+            last_scores.for_each(|score| *score = T::from_f64(f64::NAN));
             let label = labels(&op.axis, op.ignore, setup);
             ([("scores", scores), ("label", label)], [("y", unset(1))])
         },
@@ -136,7 +138,9 @@ fn accuracy<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     )?;
     let op = Accuracy { axis: Axis::new(ROWS, 2, 1)?, top_k: 1, ignore: None };
     let want = Expected::approx((ROWS - 1) as f64 / ROWS as f64, 2.0);
-    loss_of_last_row::<T>(runner, want, |scores, label, y| device.accuracy(&op, scores, label, y))
+    check_loss_of_last_row::<T>(runner, want, |scores, label, y| {
+        device.accuracy(&op, scores, label, y)
+    })
 }
 
 fn accuracy_by_class<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
@@ -168,7 +172,7 @@ fn try_labelled<C: Clone + Debug + 'static, T: Element, const I: usize>(
 ) -> Verdict {
     runner.try_kernel(cases, &operands, &kernel, want)?;
     let invalid = [-1.0, 3.0, 0.5, 60_000.0, f64::NAN, f64::INFINITY];
-    let cases = cases.refused.iter().flat_map(|case| invalid.map(|invalid| (case, invalid)));
+    let cases = cases.refused_calls.iter().flat_map(|case| invalid.map(|invalid| (case, invalid)));
     runner.try_cases(cases, |&(case, invalid)| {
         let (mut inputs, [(output, y)]) = operands(case, &CaseSetup::WHOLE);
         inputs[1].1 = [0.0, 2.0, invalid, 1.0].map(T::from_f64).into();
@@ -214,9 +218,9 @@ fn softmax_loss_cases() -> Result<Cases<SoftmaxLoss>> {
             corners.push(softmax_loss_op([4, 5, 3], ignore, normalization)?);
         }
     }
-    let random = (random_shape(), prop::sample::select(&NORMALIZATIONS[..]))
+    let random_cases = (random_shape(), prop::sample::select(&NORMALIZATIONS[..]))
         .prop_map(|((axis, ignore), normalization)| SoftmaxLoss { axis, ignore, normalization });
-    Ok(Cases::new(corners, random, softmax_loss_op([2, 3, 2], None, Valid)?))
+    Ok(Cases::new(corners, random_cases, softmax_loss_op([2, 3, 2], None, Valid)?))
 }
 
 /// Returns a strategy that draws the numbers of positions and classes, and an optional ignored
@@ -244,13 +248,13 @@ fn accuracy_cases() -> Result<Cases<Accuracy>> {
     let case = |([outer, extent, inner], top_k, ignore): ([usize; 3], _, _)| {
         Ok(Accuracy { axis: Axis::new(outer, extent, inner)?, top_k, ignore })
     };
-    let random = (random_shape(), 1..=4usize).prop_map(|((axis, ignore), top_k)| Accuracy {
+    let random_cases = (random_shape(), 1..=4usize).prop_map(|((axis, ignore), top_k)| Accuracy {
         axis,
         top_k,
         ignore,
     });
     let corners = cases.into_iter().map(case).collect::<Result<_>>()?;
-    Ok(Cases::new(corners, random, case(([2, 3, 2], 1, None))?))
+    Ok(Cases::new(corners, random_cases, case(([2, 3, 2], 1, None))?))
 }
 
 /// Classification loss, and whether the kernel call passes an infogain matrix.
@@ -292,7 +296,7 @@ fn class_loss<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let (axis, normalization) = (Axis::new(ROWS, 2, 1)?, LossNormalization::None);
     let op = ClassLoss { axis, normalization, ..class_loss_op(Log)? };
     let want = Expected::approx(2.0f64.ln(), 8.0);
-    loss_of_last_row::<T>(runner, want, |x, label, loss| {
+    check_loss_of_last_row::<T>(runner, want, |x, label, loss| {
         device.class_loss(&op, x, label, None, loss)
     })?;
     let hinge = class_loss_op(Hinge)?;
@@ -363,10 +367,10 @@ fn class_loss_cases(refused: ClassLossKind) -> Result<Cases<MatrixLoss>> {
         }
     }
     let normalization = prop::sample::select(&NORMALIZATIONS[..]);
-    let random = (random_shape(), normalization, prop::sample::select(&KINDS[..])).prop_map(
+    let random_cases = (random_shape(), normalization, prop::sample::select(&KINDS[..])).prop_map(
         |((axis, ignore), normalization, (kind, has_matrix))| {
             (ClassLoss { axis, kind, ignore, normalization }, has_matrix)
         },
     );
-    Ok(Cases::new(corners, random, (class_loss_op(refused)?, true)))
+    Ok(Cases::new(corners, random_cases, (class_loss_op(refused)?, true)))
 }

@@ -48,7 +48,7 @@ fn lstm_backward<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
 fn cases() -> Result<Cases<Lstm>> {
     let steps = [(0, 3), (3, 0), (1, 1), (7, 2), (2, 9), (33, 40), (3, 5)];
     let corners = steps.into_iter().map(|(streams, outputs)| Lstm::new(streams, outputs));
-    let random = (0..=9usize, 0..=40usize)
+    let random_cases = (0..=9usize, 0..=40usize)
         .prop_filter_map("too large", |(streams, outputs)| Lstm::new(streams, outputs).ok());
-    Ok(Cases::new(corners.collect::<Result<_>>()?, random, Lstm::new(2, 3)?))
+    Ok(Cases::new(corners.collect::<Result<_>>()?, random_cases, Lstm::new(2, 3)?))
 }

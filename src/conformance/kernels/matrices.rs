@@ -39,28 +39,29 @@ impl MatrixProduct {
     /// transposition, every pair of scalars and every placement.
     fn cases() -> Cases<Self> {
         let transposes = [[false, false], [false, true], [true, false], [true, true]];
-        let mut whole = Vec::new();
+        let mut products = Vec::new();
         for (i, j) in (0..12).flat_map(|i| (0..4).map(move |j| (i, j))) {
             let extents =
                 [EXTENTS[i], EXTENTS[(5 * i + j) % 12], EXTENTS[(7 * i + 3 * j + 1) % 12]];
-            whole.push(Self { extents, trans: transposes[(i + j) % 4], ..Self::SMALL });
+            products.push(Self { extents, trans: transposes[(i + j) % 4], ..Self::SMALL });
         }
         for trans in transposes {
-            whole.push(Self { trans, extents: [33, 17, 65], gaps: [2, 1, 3], ..Self::SMALL });
+            products.push(Self { trans, extents: [33, 17, 65], gaps: [2, 1, 3], ..Self::SMALL });
             // A square operand and its transpose have the same length, so a wrong transposition
             // changes only the values of the result.
             let squares = [[6, 6, 6], [9, 2, 9], [2, 9, 9], [33, 33, 33]];
-            whole.extend(squares.map(|extents| Self { trans, extents, ..Self::SMALL }));
+            products.extend(squares.map(|extents| Self { trans, extents, ..Self::SMALL }));
             for (alpha, beta) in SCALARS.into_iter().flat_map(|a| SCALARS.map(|b| (a, b))) {
-                whole.push(Self { trans, alpha, beta, ..Self::SMALL });
+                products.push(Self { trans, alpha, beta, ..Self::SMALL });
             }
         }
-        whole.extend(Self::large());
-        whole.extend(Self::with_gaps());
-        let mut fixed: Vec<_> = whole.into_iter().map(|case| (case, CaseSetup::WHOLE)).collect();
-        let far = Self { extents: [5, 7, 6], gaps: [1, 2, 3], ..Self::SMALL };
-        fixed.push((far, CaseSetup::FAR));
-        fixed.extend(CaseSetup::specials().flat_map(|setup| {
+        products.extend(Self::large());
+        products.extend(Self::with_gaps());
+        let mut fixed_cases: Vec<_> =
+            products.into_iter().map(|case| (case, CaseSetup::WHOLE)).collect();
+        let far_case = Self { extents: [5, 7, 6], gaps: [1, 2, 3], ..Self::SMALL };
+        fixed_cases.push((far_case, CaseSetup::FAR));
+        fixed_cases.extend(CaseSetup::specials().flat_map(|setup| {
             let case = Self { extents: [4, 9, 5], ..Self::SMALL };
             [(case, setup), (Self { alpha: 0.5, beta: 2.0, trans: [true; 2], ..case }, setup)]
         }));
@@ -69,7 +70,7 @@ impl MatrixProduct {
             let places = [place, corners[(i + 1) % 6], corners[(i + 3) % 6], place, place];
             let setup = CaseSetup { places, ..CaseSetup::WHOLE };
             let gaps = Self { beta: 1.0, gaps: [1; 3], ..Self::SMALL };
-            fixed.extend([(Self::SMALL, setup), (gaps, setup)]);
+            fixed_cases.extend([(Self::SMALL, setup), (gaps, setup)]);
         }
         let extent = || prop_oneof![0..20usize, 0..70usize];
         let scalar = || prop::sample::select(&SCALARS[..]);
@@ -77,7 +78,7 @@ impl MatrixProduct {
         let shape = ([extent(), extent(), extent()], any::<[bool; 2]>(), [gap(), gap(), gap()]);
         let product =
             |((extents, trans, gaps), alpha, beta)| Self { extents, trans, alpha, beta, gaps };
-        Cases::from_fixed(fixed, (shape, scalar(), scalar()).prop_map(product))
+        Cases::from_fixed(fixed_cases, (shape, scalar(), scalar()).prop_map(product))
     }
 
     /// Returns matrix products with sums of more than 256 and of more than 512 terms, and with more
@@ -92,8 +93,7 @@ impl MatrixProduct {
     }
 
     /// Returns matrix products whose `C` has gaps between rows, between matrices and at the end.
-    /// Kernels have special code for some scalars and for empty sums. Such code might overwrite the
-    /// gaps.
+    /// Special code for some scalars and for empty sums might overwrite the gaps.
     fn with_gaps() -> impl Iterator<Item = Self> {
         let extents = [[3, 5, 4], [1, 5, 4], [5, 1, 4], [1, 1, 1], [3, 5, 0], [17, 33, 9]];
         let scalars = [[1.0, 0.0], [1.0, 1.0], [0.0, 0.0], [0.0, 2.0], [0.5, 2.0]];
@@ -138,9 +138,9 @@ fn initial_c<T: Element>(op: &Gemm<T>, starts: &[usize], values: &[T]) -> Vec<T>
         return c;
     }
     for row in starts.iter().flat_map(|start| (0..op.m).map(move |i| start + i * op.ldc)) {
-        let old =
+        let old_row =
             if op.beta.to_f64() == 0.0 { unset(op.n) } else { values[row..][..op.n].to_vec() };
-        c[row..][..op.n].copy_from_slice(&old);
+        c[row..][..op.n].copy_from_slice(&old_row);
     }
     c
 }
@@ -213,7 +213,7 @@ fn gemm_of_special_values<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
 fn gemm_batched<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let batches: Vec<Batch> = (0..105).map(|i| (i % 5, [i % 3 == 0, i % 7 == 0])).collect();
     let mut cases = MatrixProduct::cases();
-    cases.fixed.retain(|(case, _)| case.extents.iter().product::<usize>() < 20_000);
+    cases.fixed_cases.retain(|(case, _)| case.extents.iter().product::<usize>() < 20_000);
     check_matrix_products::<T>(runner, &cases.with(&batches), 3, |op, batch, [a, b], c| {
         runner.device.gemm_batched(op, batch, a, b, c)
     })?;
@@ -285,22 +285,25 @@ fn check_matrix_products<T: Element>(
     let (op, batch) =
         (Gemm::<T>::new(3, 5, 4), GemmBatch { count: 3, stride_a: 12, stride_b: 20, stride_c: 15 });
     let [a, b, c] = [12, 20, 15].map(|len| len * refused_count);
-    let short = [("a", a), ("b", b), ("c", c)].map(|(name, len)| {
+    let short_operands = [("a", a), ("b", b), ("c", c)].map(|(name, len)| {
         let one_off = |other| if other == name { len - 1 } else { usize::MAX };
         let lengths = [a.min(one_off("a")), b.min(one_off("b")), c.min(one_off("c"))];
         (op, lengths, format!("`{name}` of {} elements instead of at least {len}", len - 1))
     });
-    let narrow = [("lda", [3, 5, 5], 4), ("ldb", [4, 4, 5], 5), ("ldc", [4, 5, 4], 5)];
-    let narrow = narrow.map(|(name, [lda, ldb, ldc], least)| {
+    let narrow_matrices = [("lda", [3, 5, 5], 4), ("ldb", [4, 4, 5], 5), ("ldc", [4, 5, 4], 5)];
+    let narrow_matrices = narrow_matrices.map(|(name, [lda, ldb, ldc], least)| {
         let invalid = format!("{name} {} instead of at least {least}", least - 1);
         (op.leading_dims(lda, ldb, ldc), [a, b, c], invalid)
     });
-    runner.try_cases(short.into_iter().chain(narrow), |(op, [a, b, c], invalid)| {
-        let inputs = [("a", *a), ("b", *b)];
-        runner.check_refused::<T, T, 2, 1>(invalid, inputs, [("c", *c)], |ab, [c]| {
-            kernel(op, &batch, ab, c)
-        })
-    })
+    runner.try_cases(
+        short_operands.into_iter().chain(narrow_matrices),
+        |(op, [a, b, c], invalid)| {
+            let inputs = [("a", *a), ("b", *b)];
+            runner.check_refused::<T, T, 2, 1>(invalid, inputs, [("c", *c)], |ab, [c]| {
+                kernel(op, &batch, ab, c)
+            })
+        },
+    )
 }
 
 fn gemv<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
@@ -332,8 +335,8 @@ fn gemv<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         Values::Integers.compare("y with `x` in `a`", &got, &want)
     })?;
     let op = Gemv::<T>::new(Transpose::No, 3, 4);
-    let wrong = [("a", 11, 12), ("x", 5, 4), ("x", 3, 4), ("y", 4, 3), ("y", 2, 3)];
-    runner.try_cases(wrong, |&(name, found, wanted)| {
+    let wrong_lengths = [("a", 11, 12), ("x", 5, 4), ("x", 3, 4), ("y", 4, 3), ("y", 2, 3)];
+    runner.try_cases(wrong_lengths, |&(name, found, wanted)| {
         let len = |operand, len| if operand == name { found } else { len };
         let (inputs, y) = ([("a", len("a", 12)), ("x", len("x", 4))], [("y", len("y", 3))]);
         let invalid = format!("`{name}` of {found} elements instead of {wanted}");

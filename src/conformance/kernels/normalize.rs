@@ -58,8 +58,8 @@ fn softmax<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     })
 }
 
-/// Axes with more than 65,535 rows, with more than 32,767 elements, and with more than 2²⁰ elements
-/// per index of the axis.
+/// Axes: one with more than 65,535 rows, one with more than 32,767 elements, and one with more than
+/// 2²⁰ elements per index of the axis.
 const LARGE_AXES: [Axis; 3] = [
     Axis { outer: ROWS, extent: 3, inner: 1 },
     Axis { outer: 2, extent: 40_009, inner: 3 },
@@ -125,9 +125,10 @@ fn lrn_backward<T: Element>(runner: &CheckRunner<'_>, region: LrnRegion) -> Verd
         |op, setup| {
             let mut stream = setup.stream();
             let [x, dy] = [(); 2].map(|()| stream.take::<T>(op.count()));
-            let narrow = |y: Vec<Expected>| y.iter().map(|y| T::from_f64(y.value)).collect();
+            let to_elements = |y: Vec<Expected>| y.iter().map(|y| T::from_f64(y.value)).collect();
             let (y, scale) = (oracle::lrn(op, &wide(&x)), oracle::lrn_scale(op, &wide(&x)));
-            let inputs = [("x", x), ("y", narrow(y)), ("scale", narrow(scale)), ("dy", dy)];
+            let inputs =
+                [("x", x), ("y", to_elements(y)), ("scale", to_elements(scale)), ("dy", dy)];
             (inputs, [("dx", unset(op.count()))])
         },
         |op, [x, y, scale, dy], [dx]| runner.device.lrn_backward(op, x, y, scale, dy, dx),
@@ -140,10 +141,10 @@ fn moments<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     // The means of the operands are near 0 and near 100. With a mean near 100, a variance that is
     // computed as a difference of squares would lose digits by cancellation.
     for has_large_mean in [false, true] {
-        let large = LARGE_AXES.into_iter().filter(|_| !has_large_mean);
+        let large_axes = LARGE_AXES.into_iter().filter(|_| !has_large_mean);
         let cases = normalization_cases()?.filter(|axis| axis.reduced_count() > 0);
         runner.try_kernel(
-            &cases.without_specials().and_whole(large),
+            &cases.without_specials().and_whole(large_axes),
             |axis, setup| {
                 let x = match has_large_mean {
                     true => setup.stream().uniform::<T>(99.0, 101.0, axis.count()),
@@ -177,11 +178,11 @@ fn moments<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         }
         Ok(())
     })?;
-    let empty = Axis::new(0, 3, 2)?;
+    let empty_axis = Axis::new(0, 3, 2)?;
     let outputs = [("mean", 3), ("variance", 3)];
     let invalid = "an axis without elements";
     runner.check_refused::<T, T, 1, 2>(invalid, [("x", 0)], outputs, |[x], [mean, variance]| {
-        device.moments(&empty, x, mean, variance)
+        device.moments(&empty_axis, x, mean, variance)
     })
 }
 
@@ -255,9 +256,9 @@ fn normalization_cases() -> Result<Cases<Axis>> {
     ];
     let corners = extents.map(|[outer, extent, inner]| Axis { outer, extent, inner }).into();
     let extent = || prop_oneof![0..=4usize, 1..=20usize];
-    let random = (extent(), prop_oneof![1..=20usize, 1..=300usize], extent())
+    let random_cases = (extent(), prop_oneof![1..=20usize, 1..=300usize], extent())
         .prop_map(|(outer, extent, inner)| Axis { outer, extent, inner });
-    Ok(Cases::new(corners, random, Axis::new(2, 3, 2)?))
+    Ok(Cases::new(corners, random_cases, Axis::new(2, 3, 2)?))
 }
 
 fn lrn_op(region: LrnRegion, [batch, channels, height, width]: [usize; 4], size: usize) -> Lrn {
@@ -290,7 +291,7 @@ fn lrn_cases(region: LrnRegion) -> Cases<Lrn> {
     let sizes = prop::sample::select(vec![1usize, 3, 5, 7]);
     let constant = |values: &[f64]| prop::sample::select(values.to_vec());
     let (alphas, betas, ks) = (&[1e-4, 0.5, 1.0], &[0.75, 0.5, 1.0, 1.3], &[1.0, 2.0]);
-    let random = (extents, sizes, constant(alphas), constant(betas), constant(ks)).prop_map(
+    let random_cases = (extents, sizes, constant(alphas), constant(betas), constant(ks)).prop_map(
         move |((n, c, h, w), size, alpha, beta, k)| Lrn {
             alpha,
             beta,
@@ -299,5 +300,5 @@ fn lrn_cases(region: LrnRegion) -> Cases<Lrn> {
         },
     );
     let corners = [alexnet].into_iter().chain(corners).collect();
-    Cases::new(corners, random, lrn_op(region, [1, 3, 2, 2], 3))
+    Cases::new(corners, random_cases, lrn_op(region, [1, 3, 2, 2], 3))
 }

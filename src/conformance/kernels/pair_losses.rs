@@ -106,25 +106,26 @@ const KINDS: [ElementwiseLossKind<f64>; 4] =
 /// Returns cases of elementwise losses of each kind: no elements, one element, many elements, and
 /// every normalization.
 fn cases() -> Cases<ElementwiseLoss<f64>> {
-    let full = |kind, batch, item_len| {
+    let loss_op = |kind, batch, item_len| {
         let (ignore, normalization) = (None, LossNormalization::Full);
         ElementwiseLoss { kind, batch, item_len, ignore, normalization }
     };
     let mut corners = Vec::new();
     for kind in KINDS {
         let sizes = [(0, 3), (1, 1), (1025, 1), (5, 4099)];
-        corners.extend(sizes.map(|(batch, item_len)| full(kind, batch, item_len)));
+        corners.extend(sizes.map(|(batch, item_len)| loss_op(kind, batch, item_len)));
         corners.extend(NORMALIZATIONS.map(|normalization| ElementwiseLoss {
             ignore: Some(1),
             normalization,
-            ..full(kind, 4, 15)
+            ..loss_op(kind, 4, 15)
         }));
     }
     let normalization = prop::sample::select(&NORMALIZATIONS[..]);
     let kind = prop::sample::select(&KINDS[..]);
-    let random = (kind, 0..9usize, 0..99usize, prop::option::of(-1..2i64), normalization);
-    let random = random.prop_map(move |(kind, batch, item_len, ignore, normalization)| {
-        ElementwiseLoss { ignore, normalization, ..full(kind, batch, item_len) }
-    });
-    Cases::new(corners, random, full(Squared, 2, 3))
+    let random_cases = (kind, 0..9usize, 0..99usize, prop::option::of(-1..2i64), normalization);
+    let random_cases =
+        random_cases.prop_map(move |(kind, batch, item_len, ignore, normalization)| {
+            ElementwiseLoss { ignore, normalization, ..loss_op(kind, batch, item_len) }
+        });
+    Cases::new(corners, random_cases, loss_op(Squared, 2, 3))
 }

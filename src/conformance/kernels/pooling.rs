@@ -23,12 +23,13 @@ fn max_pool<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         let numbers = stream.take::<T>(op.input_len());
         // `max_pool` must ignore NaN and every value that is not above the start value of the
         // maximum.
-        let special = [f64::NAN, f64::NEG_INFINITY, max_pool_start::<T>(), f64::INFINITY, -0.0];
-        let with_special = numbers.iter().map(|x| match stream.indices(8, 1)[..] {
-            [i @ 0..5] => T::from_f64(special[i]),
+        let special_values =
+            [f64::NAN, f64::NEG_INFINITY, max_pool_start::<T>(), f64::INFINITY, -0.0];
+        let numbers_with_specials = numbers.iter().map(|x| match stream.indices(8, 1)[..] {
+            [i @ 0..5] => T::from_f64(special_values[i]),
             _ => *x,
         });
-        for x in [with_special.collect(), numbers.clone()] {
+        for x in [numbers_with_specials.collect(), numbers.clone()] {
             let want = oracle::max_pool(op, &wide(&x), max_pool_start::<T>());
             expect_pooled(runner, op, setup, &x, want, |x, y, mask| {
                 device.max_pool(op, x, y, mask)
@@ -36,14 +37,14 @@ fn max_pool<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         }
         Ok(())
     })?;
-    large_pool::<T>(runner, |[one, whole]| {
-        let x = Values::Integers.stream(1).take::<T>(one.input_len());
-        let (y, mask) = oracle::max_pool(&one, &wide(&x), max_pool_start::<T>());
+    large_pool::<T>(runner, |[small_op, large_op]| {
+        let x = Values::Integers.stream(1).take::<T>(small_op.input_len());
+        let (y, mask) = oracle::max_pool(&small_op, &wide(&x), max_pool_start::<T>());
         let want = (repeated(&y, ROW_COPIES), repeated(&mask, ROW_COPIES));
         let x = repeated(&x, ROW_COPIES);
         let setup = CaseSetup::WHOLE;
-        expect_pooled(runner, &whole, &setup, &x, want, |x, y, mask| {
-            device.max_pool(&whole, x, y, mask)
+        expect_pooled(runner, &large_op, &setup, &x, want, |x, y, mask| {
+            device.max_pool(&large_op, x, y, mask)
         })
     })?;
     let op = small_pool()?;
@@ -61,8 +62,8 @@ fn large_pool<T: Element>(
         return Ok(());
     }
     let planes = |planes| Pool2d::new(planes, [1, 3], [1, 2], [1, 1], [0, 0], PoolRounding::Ceil);
-    let whole = planes(PERIOD * ROW_COPIES)?;
-    runner.try_cases([whole], |&whole| test([planes(PERIOD)?, whole]))
+    let large_op = planes(PERIOD * ROW_COPIES)?;
+    runner.try_cases([large_op], |&large_op| test([planes(PERIOD)?, large_op]))
 }
 
 /// Calls a kernel, and compares the pooled elements and the mask with the expected elements and
@@ -97,19 +98,19 @@ fn check_pool_lengths<T: Element>(
     ) -> Result<()>,
 ) -> Verdict {
     let (x, y) = ([("x", op.input_len())], [("y", op.output_len())]);
-    let unchanged = RefCell::new(Ok(()));
+    let mask_verdict = RefCell::new(Ok(()));
     runner.check_lengths(x, y, |[x], [y]| {
         // The mask fills a memory that is valid on the host, so the check also finds a kernel that
         // marks the host side as stale.
         let mut mask = unset_mask(runner.device, op.output_len(), Placement::CORNERS[2])?;
         let result = kernel(x, y, mask.view_mut()?);
         if let verdict @ Err(_) = mask.unchanged("mask") {
-            *unchanged.borrow_mut() = verdict;
+            *mask_verdict.borrow_mut() = verdict;
         }
         result
     })?;
-    let unchanged = unchanged.into_inner();
-    unchanged.map_err(|flaw| flaw.in_case("in a refused call with", &"a wrong `x` or `y`"))?;
+    let mask_verdict = mask_verdict.into_inner();
+    mask_verdict.map_err(|flaw| flaw.in_case("in a refused call with", &"a wrong `x` or `y`"))?;
     runner.try_cases([op.output_len() - 1, op.output_len() + 1], |&len| {
         let mut mask = unset_mask(runner.device, len, Placement::CORNERS[1])?;
         let invalid = format!("`mask` of {len} elements instead of {}", op.output_len());
@@ -132,19 +133,20 @@ fn max_pool_backward<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         mask.unchanged("mask")?;
         setup.values.compare("dx", &got, &oracle::max_pool_backward(op, &wide(&dy), &elements))
     })?;
-    large_pool::<T>(runner, |[one, whole]| {
+    large_pool::<T>(runner, |[small_op, large_op]| {
         let mut stream = Values::Integers.stream(1);
-        let [x, dy] = [one.input_len(), one.output_len()].map(|len| stream.take::<T>(len));
-        let (_, elements) = oracle::max_pool(&one, &wide(&x), max_pool_start::<T>());
-        let want = oracle::max_pool_backward(&one, &wide(&dy), &elements);
+        let [x, dy] =
+            [small_op.input_len(), small_op.output_len()].map(|len| stream.take::<T>(len));
+        let (_, elements) = oracle::max_pool(&small_op, &wide(&x), max_pool_start::<T>());
+        let want = oracle::max_pool_backward(&small_op, &wide(&dy), &elements);
         let mask = Operand::new(device, &repeated(&elements, ROW_COPIES), Placement::WHOLE)?;
-        let dx = ("dx", &unset::<T>(one.input_len())[..]);
+        let dx = ("dx", &unset::<T>(small_op.input_len())[..]);
         let inputs = [(("dy", &dy[..]), ROW_COPIES)];
         let want = [ExpectedOutput::Sums(want)];
         runner.try_large(
             inputs,
             [(dx, ROW_COPIES)],
-            |[dy], [dx]| device.max_pool_backward(&whole, dy, mask.view()?, dx),
+            |[dy], [dx]| device.max_pool_backward(&large_op, dy, mask.view()?, dx),
             want,
         )
     })?;
@@ -154,10 +156,10 @@ fn max_pool_backward<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     runner.check_lengths::<T, T, 1, 1>(dy, dx, |[dy], [dx]| {
         device.max_pool_backward(&op, dy, mask_of(op.output_len(), 0)?.view()?, dx)
     })?;
-    runner.try_cases([op.output_len() - 1, op.output_len() + 1], |&masks| {
-        let invalid = format!("`mask` of {masks} elements instead of {}", op.output_len());
+    runner.try_cases([op.output_len() - 1, op.output_len() + 1], |&mask_len| {
+        let invalid = format!("`mask` of {mask_len} elements instead of {}", op.output_len());
         runner.check_refused::<T, T, 1, 1>(&invalid, dy, dx, |[dy], [dx]| {
-            device.max_pool_backward(&op, dy, mask_of(masks, 0)?.view()?, dx)
+            device.max_pool_backward(&op, dy, mask_of(mask_len, 0)?.view()?, dx)
         })
     })?;
     // If the mask holds indices outside the plane, the kernel may fail or return any result. The
@@ -182,19 +184,20 @@ fn average_pool<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
             runner.call(setup, [("x", &x)], [y], |[x], [y]| device.average_pool(op, x, y))?;
         let want = oracle::average_pool(op, &wide(&x));
         // The mean of a window outside the padded input may be NaN or zero.
-        let empty = |(got, want): &(&mut T, &Expected)| want.value.is_nan() && got.to_f64() == 0.0;
-        let empty = got.iter_mut().zip(&want).filter(empty);
-        empty.for_each(|(got, want)| *got = T::from_f64(want.value));
+        let is_empty_window =
+            |(got, want): &(&mut T, &Expected)| want.value.is_nan() && got.to_f64() == 0.0;
+        let empty_windows = got.iter_mut().zip(&want).filter(is_empty_window);
+        empty_windows.for_each(|(got, want)| *got = T::from_f64(want.value));
         expect_within("y", &got, &want)
     })?;
-    large_pool::<T>(runner, |[one, whole]| {
-        let x = Values::Integers.stream(1).take::<T>(one.input_len());
-        let want = [ExpectedOutput::Within(oracle::average_pool(&one, &wide(&x)))];
-        let (x, y) = (("x", &x[..]), ("y", &unset::<T>(one.output_len())[..]));
+    large_pool::<T>(runner, |[small_op, large_op]| {
+        let x = Values::Integers.stream(1).take::<T>(small_op.input_len());
+        let want = [ExpectedOutput::Within(oracle::average_pool(&small_op, &wide(&x)))];
+        let (x, y) = (("x", &x[..]), ("y", &unset::<T>(small_op.output_len())[..]));
         runner.try_large(
             [(x, ROW_COPIES)],
             [(y, ROW_COPIES)],
-            |[x], [y]| device.average_pool(&whole, x, y),
+            |[x], [y]| device.average_pool(&large_op, x, y),
             want,
         )
     })?;
@@ -212,14 +215,14 @@ fn average_pool_backward<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         |op, [dy], [dx]| runner.device.average_pool_backward(op, dy, dx),
         |op, [dy], _| [ExpectedOutput::Within(oracle::average_pool_backward(op, dy))],
     )?;
-    large_pool::<T>(runner, |[one, whole]| {
-        let dy = Values::Integers.stream(1).take::<T>(one.output_len());
-        let want = [ExpectedOutput::Within(oracle::average_pool_backward(&one, &wide(&dy)))];
-        let (dy, dx) = (("dy", &dy[..]), ("dx", &unset::<T>(one.input_len())[..]));
+    large_pool::<T>(runner, |[small_op, large_op]| {
+        let dy = Values::Integers.stream(1).take::<T>(small_op.output_len());
+        let want = [ExpectedOutput::Within(oracle::average_pool_backward(&small_op, &wide(&dy)))];
+        let (dy, dx) = (("dy", &dy[..]), ("dx", &unset::<T>(small_op.input_len())[..]));
         runner.try_large(
             [(dy, ROW_COPIES)],
             [(dx, ROW_COPIES)],
-            |[dy], [dx]| runner.device.average_pool_backward(&whole, dy, dx),
+            |[dy], [dx]| runner.device.average_pool_backward(&large_op, dy, dx),
             want,
         )
     })
@@ -239,17 +242,17 @@ fn stochastic_pool<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         })?;
         u.unchanged("u")
     })?;
-    large_pool::<T>(runner, |[one, whole]| {
+    large_pool::<T>(runner, |[small_op, large_op]| {
         let mut stream = Values::Integers.stream(1);
-        let x = stream.take::<T>(one.input_len());
-        let u = stream.uniform::<f32>(0.0, 1.0, one.output_len());
-        let (y, mask) = oracle::stochastic_pool(&one, &wide(&x), &u);
+        let x = stream.take::<T>(small_op.input_len());
+        let u = stream.uniform::<f32>(0.0, 1.0, small_op.output_len());
+        let (y, mask) = oracle::stochastic_pool(&small_op, &wide(&x), &u);
         let want = (repeated(&y, ROW_COPIES), repeated(&mask, ROW_COPIES));
         let x = repeated(&x, ROW_COPIES);
         let u = Operand::new(device, &repeated(&u, ROW_COPIES), Placement::WHOLE)?;
         let setup = CaseSetup::WHOLE;
-        expect_pooled(runner, &whole, &setup, &x, want, |x, y, mask| {
-            device.stochastic_pool(&whole, x, u.view()?, y, mask)
+        expect_pooled(runner, &large_op, &setup, &x, want, |x, y, mask| {
+            device.stochastic_pool(&large_op, x, u.view()?, y, mask)
         })
     })?;
     let (op, len) = (small_pool()?, small_pool()?.output_len());

@@ -33,25 +33,29 @@ struct RandomCase<P> {
 /// Returns cases of random operands: every length, parameter set and placement, and keys whose seed
 /// or stream number exceeds 32 bits.
 fn cases<P: Copy + Debug + 'static>(choices: &'static [P]) -> Cases<RandomCase<P>> {
-    let one = RandomCase { key: RngKey { seed: 1, stream: 2 }, len: 37, parameters: choices[0] };
+    let base_case =
+        RandomCase { key: RngKey { seed: 1, stream: 2 }, len: 37, parameters: choices[0] };
     let keys = [(1 << 40, 0), (0, 1 << 40), (u64::MAX, 3), (3, u64::MAX)];
-    let keys = keys.map(|(seed, stream)| RandomCase { key: RngKey { seed, stream }, ..one });
-    let whole = choices.iter().map(|&parameters| RandomCase { parameters, ..one });
-    let whole = whole.chain(LENGTHS.map(|len| RandomCase { len, ..one })).chain(keys);
-    let placed = Placement::CORNERS.map(CaseSetup::placed);
-    let placed = placed.into_iter().chain([CaseSetup::FAR]).map(|setup| (one, setup));
-    let special = RandomCase { parameters: choices[choices.len() / 2], ..one };
-    let special = CaseSetup::specials().map(|setup| (special, setup));
-    let fixed = whole.map(|case| (case, CaseSetup::WHOLE)).chain(placed).chain(special);
+    let keys = keys.map(|(seed, stream)| RandomCase { key: RngKey { seed, stream }, ..base_case });
+    let whole_cases = choices.iter().map(|&parameters| RandomCase { parameters, ..base_case });
+    let whole_cases =
+        whole_cases.chain(LENGTHS.map(|len| RandomCase { len, ..base_case })).chain(keys);
+    let placed_cases = Placement::CORNERS.map(CaseSetup::placed);
+    let placed_cases =
+        placed_cases.into_iter().chain([CaseSetup::FAR]).map(|setup| (base_case, setup));
+    let special_case = RandomCase { parameters: choices[choices.len() / 2], ..base_case };
+    let special_cases = CaseSetup::specials().map(|setup| (special_case, setup));
+    let fixed_cases =
+        whole_cases.map(|case| (case, CaseSetup::WHOLE)).chain(placed_cases).chain(special_cases);
     let len = prop_oneof![0..80usize, 0..3000usize];
-    let random = (any::<u64>(), any::<u64>(), len, prop::sample::select(choices)).prop_map(
+    let random_cases = (any::<u64>(), any::<u64>(), len, prop::sample::select(choices)).prop_map(
         |(seed, stream, len, parameters)| RandomCase {
             key: RngKey { seed, stream },
             len,
             parameters,
         },
     );
-    Cases::from_fixed(fixed.collect(), random)
+    Cases::from_fixed(fixed_cases.collect(), random_cases)
 }
 
 /// Returns the numbers that a kernel generates for one case.
@@ -72,14 +76,14 @@ const LARGE_KEY: RngKey = RngKey { seed: 3, stream: 4 };
 /// `check` compares the elements at the given indices with the expected elements.
 fn check_large<U: Storable + PartialEq>(
     runner: &CheckRunner<'_>,
-    unset: U,
+    unset_value: U,
     kernel: impl FnMut(ViewMut<'_, U, AnyDevice>) -> Result<()>,
     check: impl Fn(&[U], Range<usize>) -> Verdict,
 ) -> Verdict {
-    let before = vec![unset; PERIOD * COPIES];
+    let before = vec![unset_value; PERIOD * COPIES];
     let got = generated_numbers(runner, &CaseSetup::WHOLE, &before, kernel)?;
-    let middle = 1 << 16;
-    for range in [0..9, middle - 9..middle + 9, got.len() - 9..got.len()] {
+    let middle_index = 1 << 16;
+    for range in [0..9, middle_index - 9..middle_index + 9, got.len() - 9..got.len()] {
         check(&got[range.clone()], range.clone())
             .map_err(|flaw| flaw.in_case("indices of a large operand", &range))?;
     }
@@ -154,13 +158,13 @@ fn gaussian<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         let got = normals::<T>(runner, case, setup)?;
         let (mean, std) = case.parameters;
         expect_within("y", &got, &oracle::gaussian::<T>(case.key, case.parameters, 0..case.len))?;
-        let wide = normals::<f64>(runner, case, setup)?.into_iter().map(T::from_f64);
-        expect_bits("y (expected: y in `f64`, rounded)", &got, &wide.collect::<Vec<_>>())?;
+        let rounded = normals::<f64>(runner, case, setup)?.into_iter().map(T::from_f64);
+        expect_bits("y (expected: y in `f64`, rounded)", &got, &rounded.collect::<Vec<_>>())?;
         // The oracle's elementary functions may round differently from those of kernels, so its
         // error bound is not 0. The results must be bit-identical to those of the host kernel.
-        let mut cpu = unset::<T>(case.len);
-        host::gaussian(Workers::global(), case.key, mean, std, &mut cpu)?;
-        expect_bits("y (expected: y of the CPU)", &got, &cpu)
+        let mut host_y = unset::<T>(case.len);
+        host::gaussian(Workers::global(), case.key, mean, std, &mut host_y)?;
+        expect_bits("y (expected: y of the CPU)", &got, &host_y)
     })?;
     if T::DTYPE == DType::F32 {
         let (key, normal) = (LARGE_KEY, NORMALS[3]);

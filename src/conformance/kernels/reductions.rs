@@ -37,11 +37,11 @@ fn with_nans<T: Element>(axis: &Axis, setup: &CaseSetup) -> Vec<T> {
 
 fn check_reduction<T: Element>(runner: &CheckRunner<'_>, op: Reduce) -> Verdict {
     let device = runner.device;
-    let extreme = matches!(op, Reduce::Max | Reduce::Min);
+    let is_extremum = matches!(op, Reduce::Max | Reduce::Min);
     runner.try_kernel(
         &large_rows(axis_cases()),
         |AxisCase { axis, .. }, setup| {
-            let x = match extreme {
+            let x = match is_extremum {
                 true => with_nans::<T>(axis, setup),
                 false => setup.stream().take(axis.count()),
             };
@@ -55,7 +55,7 @@ fn check_reduction<T: Element>(runner: &CheckRunner<'_>, op: Reduce) -> Verdict 
     let kernel = |[x]: [View<'_, T, AnyDevice>; 1], [y]: [ViewMut<'_, T, AnyDevice>; 1]| {
         device.reduce(op, &axis, x, y)
     };
-    if extreme {
+    if is_extremum {
         return runner.check_refused("an axis of extent 0", [("x", 0)], [("y", 6)], kernel);
     }
     let [got] = runner.call(&CaseSetup::WHOLE, [("x", &[])], [("y", &unset(6))], kernel)?;
@@ -188,8 +188,8 @@ fn arg_max<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         expect_copies(y.0, &got, PERIOD, |copy| expect_bits(y.0, copy, &want))?;
     }
     runner.check_lengths([("x", 24)], [("y", 8)], kernel(Axis::new(2, 3, 4)?))?;
-    let empty = kernel(Axis::new(2, 0, 3)?);
-    runner.check_refused("an axis of extent 0", [("x", 0)], [("y", 6)], empty)
+    let kernel_of_empty_axis = kernel(Axis::new(2, 0, 3)?);
+    runner.check_refused("an axis of extent 0", [("x", 0)], [("y", 6)], kernel_of_empty_axis)
 }
 
 fn top_k<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
@@ -210,14 +210,14 @@ fn top_k<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         expect_nearest("indices", &indices, &want)
     })?;
     let rows = |outer| Ok::<_, Error>(TopK { axis: Axis::new(outer, 3, 1)?, k: 2 });
-    let (one, whole) = (rows(PERIOD)?, rows(PERIOD * ROW_COPIES)?);
+    let (small_op, large_op) = (rows(PERIOD)?, rows(PERIOD * ROW_COPIES)?);
     let x = Values::Integers.stream(1).take::<T>(3 * PERIOD);
-    let (at, places): (Vec<_>, Vec<_>) = oracle::top_k(&one, &wide(&x)).into_iter().unzip();
+    let (at, places): (Vec<_>, Vec<_>) = oracle::top_k(&small_op, &wide(&x)).into_iter().unzip();
     let values = at.iter().map(|&at| x[at].to_f64()).collect();
     let want = [ExpectedOutput::Bits(values), ExpectedOutput::Nearest(places)];
     let before = unset::<T>(2 * PERIOD);
     let outputs = ["values", "indices"].map(|name| ((name, &before[..]), ROW_COPIES));
-    runner.try_large([(("x", &x[..]), ROW_COPIES)], outputs, kernel(whole), want)?;
+    runner.try_large([(("x", &x[..]), ROW_COPIES)], outputs, kernel(large_op), want)?;
     let axis = Axis::new(2, 3, 4)?;
     let (x, outputs) = ([("x", 24)], [("values", 16), ("indices", 16)]);
     runner.check_lengths(x, outputs, kernel(TopK { axis, k: 2 }))?;

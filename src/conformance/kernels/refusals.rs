@@ -35,21 +35,21 @@ impl CheckRunner<'_> {
         // Zeros are valid labels and indices, so the lengths of the operands are the only error.
         // The bytes of other operands are not 0, so that the check detects a kernel that writes
         // zeros or that adds an input to an output.
-        let read = inputs.map(|(name, len)| match name {
+        let input_values = inputs.map(|(name, len)| match name {
             "label" | "indices" | "mask" => filled::<T>((name, len), 0),
             _ => filled((name, len), 0x3e),
         });
-        let written = outputs.map(|output| filled::<U>(output, 0x3f));
+        let output_values = outputs.map(|output| filled::<U>(output, 0x3f));
         let [_, part, whole_on_host, ..] = Placement::CORNERS;
         for place in [part, whole_on_host] {
             let setup = CaseSetup::placed(place);
-            let (result, _, written) =
-                self.run(&setup, as_slices(&read), as_slices(&written), &mut kernel)?;
+            let (result, _, output_operands) =
+                self.run(&setup, as_slices(&input_values), as_slices(&output_values), &mut kernel)?;
             expect_refused(result, invalid)?;
-            let mut written = outputs.iter().zip(&written);
-            written.try_for_each(|((name, _), operand)| {
-                let refused = |flaw: CaseFailure| flaw.in_case("in a refused call with", &invalid);
-                operand.unchanged(name).map_err(refused)
+            let mut named_operands = outputs.iter().zip(&output_operands);
+            named_operands.try_for_each(|((name, _), operand)| {
+                let in_call = |flaw: CaseFailure| flaw.in_case("in a refused call with", &invalid);
+                operand.unchanged(name).map_err(in_call)
             })?;
         }
         Ok(())
@@ -91,11 +91,11 @@ impl CheckRunner<'_> {
         let setup = CaseSetup { places: [whole, part, part, part, part], ..CaseSetup::WHOLE };
         for wait in ["download of the output", "synchronize"] {
             let (result, _, written) = self.run(&setup, inputs, [output], &kernel)?;
-            let waited = || match wait {
+            let wait_result = || match wait {
                 "synchronize" => self.device.synchronize(),
                 _ => written[0].view()?.host().map(drop),
             };
-            if result.and_then(|()| waited()).is_ok() {
+            if result.and_then(|()| wait_result()).is_ok() {
                 return Err(flaw!("accepted {invalid}: expected an error by the next {wait}"));
             }
         }

@@ -64,7 +64,7 @@ fn solver_update<T: Element>(runner: &CheckRunner<'_>, rule: Rule) -> Verdict {
     })?;
     // Large cases take long, so the kit runs them only in `f32`.
     if T::DTYPE == DType::F32 {
-        runner.try_cases(&cases.refused, |(_, op)| {
+        runner.try_cases(&cases.refused_calls, |(_, op)| {
             update::<T>(runner, (PERIOD, COPIES), op, &CaseSetup::WHOLE, false)
         })?;
     }
@@ -148,12 +148,13 @@ fn update<T: Element>(
 /// Checks that the kernel refuses operands, including master weights, that are one element too
 /// short or too long, and one history too few or too many.
 fn check_operands<T: Element>(runner: &CheckRunner<'_>, rule: Rule) -> Verdict {
-    let op = narrow::<T>(&update_cases(rule).refused[0].1);
-    let right = vec![7; 2 + op.rule.history_count()];
-    let one_off = |i: usize, len| (0..right.len()).map(|j| if i == j { len } else { 7 }).collect();
-    let mut wrong: Vec<Vec<usize>> =
-        (0..right.len()).flat_map(|i| [6, 8].map(|len| one_off(i, len))).collect();
-    wrong.extend([right[1..].to_vec(), [&right[..], &[7]].concat()]);
+    let op = narrow::<T>(&update_cases(rule).refused_calls[0].1);
+    let right_lengths = vec![7; 2 + op.rule.history_count()];
+    let one_off =
+        |i: usize, len| (0..right_lengths.len()).map(|j| if i == j { len } else { 7 }).collect();
+    let mut wrong_lengths: Vec<Vec<usize>> =
+        (0..right_lengths.len()).flat_map(|i| [6, 8].map(|len| one_off(i, len))).collect();
+    wrong_lengths.extend([right_lengths[1..].to_vec(), [&right_lengths[..], &[7]].concat()]);
     fn ones<E: Element>(device: &AnyDevice, len: usize) -> Result<Operand<E>> {
         Operand::new(device, &vec![E::from_f64(1.0); len], Placement::CORNERS[1])
     }
@@ -172,9 +173,10 @@ fn check_operands<T: Element>(runner: &CheckRunner<'_>, rule: Rule) -> Verdict {
         operands.masters.iter().try_for_each(|masters| masters.unchanged("masters"))?;
         operands.history.iter().try_for_each(|history| history.unchanged("history"))
     };
-    runner.try_cases(wrong, |lengths| {
-        let invalid =
-            format!("`dw`, `weights` and `history` of lengths {lengths:?} instead of {right:?}");
+    runner.try_cases(wrong_lengths, |lengths| {
+        let invalid = format!(
+            "`dw`, `weights` and `history` of lengths {lengths:?} instead of {right_lengths:?}"
+        );
         refuse(operands(lengths, None)?, &invalid)
     })?;
     // Only 16-bit weights have master weights.
@@ -183,7 +185,7 @@ fn check_operands<T: Element>(runner: &CheckRunner<'_>, rule: Rule) -> Verdict {
     }
     runner.try_cases([6, 8], |&masters| {
         let invalid = format!("`masters` of {masters} elements instead of 7");
-        refuse(operands(&right, Some(masters))?, &invalid)
+        refuse(operands(&right_lengths, Some(masters))?, &invalid)
     })
 }
 
@@ -216,9 +218,9 @@ fn update_cases(rule: Rule) -> Cases<(usize, SolverUpdate<f64>)> {
         regularization,
         rule: rule(keep, delta),
     };
-    let usual = [0.5, 0.5, 0.25, 2.0, 0.125];
+    let usual_constants = [0.5, 0.5, 0.25, 2.0, 0.125];
     let constants = [
-        usual,
+        usual_constants,
         [1.0, 0.0, 0.0, 1.0, 1.0],
         [0.0, 1.0, 0.5, 1.0, 0.5],
         [1.0, 1.0, 0.0, 0.5, 0.25],
@@ -229,8 +231,8 @@ fn update_cases(rule: Rule) -> Cases<(usize, SolverUpdate<f64>)> {
         .into_iter()
         .flat_map(|constants| penalties.map(|penalty| (19, update(penalty, constants))));
     let lengths = [0, 1, 2, 3, 31, 33, 255, 257, 1025, 4099];
-    let usual = (7, update(Regularization::L2, usual));
-    let corners = constants.chain(lengths.map(|len| (len, usual.1))).collect();
+    let usual_case = (7, update(Regularization::L2, usual_constants));
+    let corners = constants.chain(lengths.map(|len| (len, usual_case.1))).collect();
     let choices = [
         [0.0, 1.0, 0.5, 0.25],
         [0.0, 1.0, 0.5, 0.5],
@@ -239,7 +241,7 @@ fn update_cases(rule: Rule) -> Cases<(usize, SolverUpdate<f64>)> {
         [1.0, 0.5, 0.25, 0.0625],
     ];
     let constants = choices.map(|values| prop::sample::select(values.to_vec()));
-    let random = (0..1500usize, prop::sample::select(penalties.to_vec()), constants)
+    let random_cases = (0..1500usize, prop::sample::select(penalties.to_vec()), constants)
         .prop_map(move |(len, penalty, constants)| (len, update(penalty, constants)));
-    Cases::new(corners, random, usual)
+    Cases::new(corners, random_cases, usual_case)
 }

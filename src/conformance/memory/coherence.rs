@@ -58,12 +58,13 @@ impl Case {
     /// sequences cover every transition with and without stale sides.
     fn corners() -> impl Iterator<Item = Self> {
         let after = |first, then| ACCESSES.map(|last| vec![first, then, last, ReadHost]);
-        let all = ACCESSES.iter().flat_map(move |&a| ACCESSES.map(|b| after(a, b)).concat());
-        let triples = all.map(|accesses| Self { size: 37, accesses });
-        let single = [0, 1, 4099].into_iter().flat_map(|size| {
+        let all_sequences =
+            ACCESSES.iter().flat_map(move |&a| ACCESSES.map(|b| after(a, b)).concat());
+        let triples = all_sequences.map(|accesses| Self { size: 37, accesses });
+        let single_accesses = [0, 1, 4099].into_iter().flat_map(|size| {
             ACCESSES.map(|access| Self { size, accesses: vec![access, ReadDevice, ReadHost] })
         });
-        triples.chain(single)
+        triples.chain(single_accesses)
     }
 
     fn any() -> BoxedStrategy<Self> {

@@ -22,8 +22,8 @@ const TOO_LARGE: usize = isize::MAX as usize / 2;
 pub(super) fn out_of_memory(runner: &CheckRunner<'_>) -> Verdict {
     let device = runner.device;
     for _ in 0..3 {
-        let refused = expect_out_of_memory(device.alloc(TOO_LARGE).map(drop));
-        refused.map_err(|CaseFailure(reason)| flaw!("`alloc`: {reason}"))?;
+        let result = expect_out_of_memory(device.alloc(TOO_LARGE).map(drop));
+        result.map_err(|CaseFailure(reason)| flaw!("`alloc`: {reason}"))?;
         expect_out_of_memory(device.alloc_host(TOO_LARGE).map(drop))?;
         let mut memory = SyncedMemory::new(device, TOO_LARGE);
         expect_out_of_memory(memory.device().map(drop))?;
@@ -104,8 +104,8 @@ pub(super) fn alive_after_errors(runner: &CheckRunner<'_>) -> Verdict {
     for RefusedCall { kernel, invalid, call } in REFUSED_CALLS {
         runner.start_step(format!("`synchronize` after refused calls of `{kernel}`"));
         for _ in 0..CALLS {
-            let refused = call(device, &x, &mut y, &mut z);
-            expect_refused(refused, &format!("{invalid} in `{kernel}`"))?;
+            let result = call(device, &x, &mut y, &mut z);
+            expect_refused(result, &format!("{invalid} in `{kernel}`"))?;
         }
         let check = || {
             device.synchronize()?;
@@ -123,11 +123,11 @@ pub(super) fn alive_after_errors(runner: &CheckRunner<'_>) -> Verdict {
 
 /// Fails unless a kernel still computes the right result after an error.
 pub(super) fn expect_usable(device: &AnyDevice) -> Verdict {
-    let works = || {
+    let check_axpy = || {
         let x = Operand::new(device, &[1.0f32, 2.0, 3.0], Placement::WHOLE)?;
         let mut y = Operand::new(device, &[1.0f32; 3], Placement::WHOLE)?;
         device.axpy(2.0, x.view()?, y.view_mut()?)?;
         expect_bits("y", &y.values()?, &[3.0, 5.0, 7.0])
     };
-    works().map_err(|CaseFailure(reason)| flaw!("`axpy` after an error: {reason}"))
+    check_axpy().map_err(|CaseFailure(reason)| flaw!("`axpy` after an error: {reason}"))
 }

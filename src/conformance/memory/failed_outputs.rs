@@ -132,20 +132,20 @@ pub(super) fn failed_outputs(runner: &CheckRunner<'_>) -> Verdict {
         runner.skip("the host and the device share memory, so a kernel allocates no output".into());
         return Ok(());
     }
-    let mut native = 0;
+    let mut native_count = 0;
     for kernel in &KERNELS {
         runner.start_step(format!("`{}` without device memory for an operand", kernel.name));
         let Some(want) = kernel.native_results(device)? else { continue };
-        native += 1;
-        for short in 0..kernel.inputs.len() + kernel.outputs.len() {
+        native_count += 1;
+        for failing_operand in 0..kernel.inputs.len() + kernel.outputs.len() {
             let in_kernel = |CaseFailure(reason)| flaw!("`{}`: {reason}", kernel.name);
-            if !kernel.fails_without(device, short, &want).map_err(in_kernel)? {
+            if !kernel.fails_without(device, failing_operand, &want).map_err(in_kernel)? {
                 runner.skip(NOT_INJECTED.into());
                 return Ok(());
             }
         }
     }
-    if native == 0 {
+    if native_count == 0 {
         runner.skip("the device has no native kernel with several outputs".into());
     }
     Ok(())
@@ -169,24 +169,25 @@ impl Kernel {
     }
 
     /// Returns the inputs and the outputs, which are all valid on the host. All operands except for
-    /// number `short` have device memory, in which the inputs are valid and the outputs are stale.
+    /// number `failing_operand` have device memory, in which the inputs are valid and the outputs
+    /// are stale.
     fn placed(
         &self,
         device: &AnyDevice,
-        short: Option<usize>,
+        failing_operand: Option<usize>,
     ) -> Verdict<[Vec<SyncedMemory<AnyDevice>>; 2]> {
         let mut operands = [Vec::new(), Vec::new()];
         for (index, _, len) in self.operands() {
             let content = self.content(index, len);
             let mut memory = SyncedMemory::new(device, content.len());
             memory.host_write_only()?.fill(0);
-            if short != Some(index) {
+            if failing_operand != Some(index) {
                 memory.device()?;
                 memory.host_mut()?;
             }
             memory.host_write_only()?.copy_from_slice(&content);
             let is_input = index < self.inputs.len();
-            if is_input && short != Some(index) {
+            if is_input && failing_operand != Some(index) {
                 memory.device()?;
             }
             operands[usize::from(!is_input)].push(memory);
@@ -199,18 +200,23 @@ impl Kernel {
     fn native_results(&self, device: &AnyDevice) -> Verdict<Option<Vec<Vec<u8>>>> {
         let [inputs, mut outputs] = self.placed(device, None)?;
         let ledger = Ledger::new();
-        let open = ledger.open();
+        let guard = ledger.open();
         (self.call)(device, &inputs, &mut outputs)?;
-        drop(open);
+        drop(guard);
         let results = outputs.iter().map(|output| Ok(output.host()?.to_vec()));
         let results = results.collect::<Result<_>>()?;
         Ok((ledger.total(EventKind::Fallback).count == 0).then_some(results))
     }
 
-    /// Fails unless all operands keep their values if the device memory of operand number `short`
-    /// cannot be allocated. Returns false if the device does not inject failures.
-    fn fails_without(&self, device: &AnyDevice, short: usize, want: &[Vec<u8>]) -> Verdict<bool> {
-        let [inputs, mut outputs] = self.placed(device, Some(short))?;
+    /// Fails unless all operands keep their values if the device memory of operand number
+    /// `failing_operand` cannot be allocated. Returns false if the device does not inject failures.
+    fn fails_without(
+        &self,
+        device: &AnyDevice,
+        failing_operand: usize,
+        want: &[Vec<u8>],
+    ) -> Verdict<bool> {
+        let [inputs, mut outputs] = self.placed(device, Some(failing_operand))?;
         if !device.inject_failure(FailureKind::Alloc) {
             return Ok(false);
         }
@@ -220,14 +226,14 @@ impl Kernel {
             let _ = device.alloc(1);
             return Ok(true);
         }
-        let short_name = self.operands().nth(short).map_or("", |(_, name, _)| name);
+        let failing_name = self.operands().nth(failing_operand).map_or("", |(_, name, _)| name);
         device.synchronize()?;
         let memories = inputs.iter().chain(&outputs);
         for (memory, (index, name, len)) in memories.zip(self.operands()) {
-            let kept = expect_bits("byte", memory.host()?, &self.content(index, len));
-            kept.map_err(|CaseFailure(reason)| {
+            let result = expect_bits("byte", memory.host()?, &self.content(index, len));
+            result.map_err(|CaseFailure(reason)| {
                 flaw!(
-                    "`{name}` lost its value when the allocation of `{short_name}` on the device \
+                    "`{name}` lost its value when the allocation of `{failing_name}` on the device \
                      failed; request the inputs, and reserve all outputs by \
                      `ViewMut::reserve_device`, before you request the first output for writing: \
                      {reason}"
@@ -237,7 +243,7 @@ impl Kernel {
         (self.call)(device, &inputs, &mut outputs)?;
         for (output, want) in outputs.iter().zip(want) {
             let name =
-                format!("byte of a second call, after the allocation of `{short_name}` failed");
+                format!("byte of a second call, after the allocation of `{failing_name}` failed");
             expect_bits(&name, output.host()?, want)?;
         }
         Ok(true)

@@ -1,4 +1,4 @@
-//! Kernels for checks of failures, and comparison of the errors that these kernels return.
+//! Kernels for checks of failures, and functions that check the errors of these kernels.
 
 use crate::{
     conformance::{
@@ -44,9 +44,9 @@ pub(super) fn native_kernel(device: &AnyDevice) -> Verdict<Option<&'static Kerne
     for kernel in &KERNELS {
         let (x, mut y) = (operand(device, 2.0)?, operand(device, 3.0)?);
         let ledger = Ledger::new();
-        let open = ledger.open();
+        let guard = ledger.open();
         (kernel.call)(device, &x, &mut y)?;
-        drop(open);
+        drop(guard);
         device.synchronize()?;
         if ledger.total(EventKind::Fallback).count == 0 {
             return Ok(Some(kernel));

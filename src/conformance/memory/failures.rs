@@ -91,8 +91,8 @@ impl QueueUnderTest<'_> {
             (FailureKind::Download, _) => self.download(),
             (FailureKind::Launch, Some(kernel)) => self.launch(kernel),
             (FailureKind::QueuedKernel, Some(kernel)) => {
-                let queued = |wait| self.queued_kernel(kernel, wait);
-                self.for_all_waits(queued)
+                let test_wait = |wait| self.queued_kernel(kernel, wait);
+                self.for_all_waits(test_wait)
             }
             (FailureKind::QueuedUpload, _) => self.for_all_waits(|wait| self.queued_upload(wait)),
             (_, None) => Ok(false),
@@ -117,7 +117,7 @@ impl QueueUnderTest<'_> {
     /// Fails unless both queues work and have no further error.
     fn expect_usable(&self) -> Verdict {
         for (name, queue) in [("this queue", self.queue), ("the other queue", self.other)] {
-            let works = || {
+            let check_queue = || {
                 queue.synchronize()?;
                 expect_usable(queue)?;
                 let mut bytes = [0; 3];
@@ -126,7 +126,7 @@ impl QueueUnderTest<'_> {
                 queue.download(&buffer, 1, &mut bytes)?;
                 expect_bits("byte of a copy", &bytes, &[1, 2, 3])
             };
-            works().map_err(|CaseFailure(reason)| {
+            check_queue().map_err(|CaseFailure(reason)| {
                 flaw!("after the failure was reported, {name} does not work: {reason}")
             })?;
         }
@@ -257,8 +257,8 @@ impl QueueUnderTest<'_> {
         if !self.queue.inject_failure(FailureKind::QueuedKernel) {
             return Ok(false);
         }
-        let called = (kernel.call)(self.queue, &x, &mut y);
-        let error = match called {
+        let call_result = (kernel.call)(self.queue, &x, &mut y);
+        let error = match call_result {
             Err(error) => error,
             Ok(()) => self.reported(wait, &other_memory, || y.view()?.host().map(drop))?,
         };
@@ -309,13 +309,13 @@ impl QueueUnderTest<'_> {
             Wait::SynchronizeOfBothQueues => {
                 // By default, a fork shares the queue of its device, so either wait may return the
                 // error.
-                let first = other.synchronize();
-                failed(first.and_then(|()| queue.synchronize()), "`synchronize` of the queue")
+                let first_wait = other.synchronize();
+                failed(first_wait.and_then(|()| queue.synchronize()), "`synchronize` of the queue")
             }
             Wait::OrderedQueue => {
-                let first = other.order_after(queue).and_then(|()| other.synchronize());
-                let second = queue.synchronize();
-                failed(first.and(second), "`synchronize` of the queue")
+                let first_wait = other.order_after(queue).and_then(|()| other.synchronize());
+                let second_wait = queue.synchronize();
+                failed(first_wait.and(second_wait), "`synchronize` of the queue")
             }
         }
     }

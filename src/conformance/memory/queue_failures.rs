@@ -83,11 +83,11 @@ impl Work {
         if !queue.inject_failure(kind) {
             return Failing::NotInjected;
         }
-        let called = match self {
+        let call_result = match self {
             Self::Kernel(kernel) => (kernel.call)(queue, &operands.x, &mut operands.y),
             Self::Upload => queue.upload(&[1; BYTES], &mut operands.buffer, 0),
         };
-        if called.is_ok() { Failing::Queued } else { Failing::AtOnce }
+        if call_result.is_ok() { Failing::Queued } else { Failing::AtOnce }
     }
 
     fn expect_named(self, error: &Error) -> Verdict {
@@ -101,9 +101,9 @@ impl Work {
 pub(super) fn queue_failures(runner: &CheckRunner<'_>) -> Verdict {
     let device = runner.device;
     let forks = [device.fork_queue()?, device.fork_queue()?];
-    let works = native_kernel(device)?.map(Work::Kernel).into_iter().chain([Work::Upload]);
+    let kinds_of_work = native_kernel(device)?.map(Work::Kernel).into_iter().chain([Work::Upload]);
     let mut results = Vec::new();
-    for work in works {
+    for work in kinds_of_work {
         for (name, queues) in [
             ("the device", [device, &forks[0], &forks[1]]),
             ("a fork", [&forks[0], device, &forks[1]]),
@@ -140,9 +140,9 @@ struct FailingQueue<'d> {
 impl FailingQueue<'_> {
     fn run(&self) -> Verdict<Failing> {
         let [_, second, third] = self.queues;
-        let (failing, is_separate) = self.is_unordered(second)?;
-        if failing == Failing::Queued && is_separate && self.is_unordered(third)?.1 {
-            self.ordered()?;
+        let (failing, is_separate) = self.check_without_order(second)?;
+        if failing == Failing::Queued && is_separate && self.check_without_order(third)?.1 {
+            self.check_with_order()?;
         }
         self.queues.into_iter().try_for_each(expect_usable)?;
         Ok(failing)
@@ -159,8 +159,8 @@ impl FailingQueue<'_> {
     /// ordered after the first queue. Also returns whether the two handles have separate queues. By
     /// default, the handle that `fork_queue` returns shares the queue of the device, so a wait for
     /// either handle returns the failure.
-    fn is_unordered(&self, other: &AnyDevice) -> Verdict<(Failing, bool)> {
-        let (mut is_separate, mut foreign) = (false, None);
+    fn check_without_order(&self, other: &AnyDevice) -> Verdict<(Failing, bool)> {
+        let (mut is_separate, mut foreign_error) = (false, None);
         for round in 0..ROUNDS {
             let operands = Operands::new(other)?;
             let failing = self.fail()?;
@@ -173,13 +173,13 @@ impl FailingQueue<'_> {
             match (operands.wait(other, wait), self.queues[0].synchronize()) {
                 (Ok(()), Ok(())) => return Err(flaw!("no wait returned the failure")),
                 (Ok(()), Err(_)) => is_separate = true,
-                (Err(error), Ok(())) => foreign = Some(error),
+                (Err(error), Ok(())) => foreign_error = Some(error),
                 (Err(error), Err(_)) => {
                     return Err(flaw!("waits for two queues returned the same failure: {error}"));
                 }
             }
         }
-        match foreign {
+        match foreign_error {
             Some(error) if is_separate => Err(flaw!(
                 "a wait for another queue, which is not ordered after the work, returned the \
                  failure: {error}; store the failure with its queue, not with the device"
@@ -190,7 +190,7 @@ impl FailingQueue<'_> {
 
     /// Orders the second queue after the first queue and waits for the second queue. Fails unless a
     /// wait for the first queue still returns the failure, and a wait for the third queue does not.
-    fn ordered(&self) -> Verdict {
+    fn check_with_order(&self) -> Verdict {
         let [queue, ordered, unordered] = self.queues;
         if self.fail()? != Failing::Queued {
             return Ok(());
@@ -220,8 +220,8 @@ fn fails_on_a_dropped_fork(device: &AnyDevice, ordered: &AnyDevice, work: Work) 
         }
         let order = ordered.order_after(&fork);
         drop(fork);
-        let waited = order.and_then(|()| others.wait(ordered, wait));
-        work.expect_named(&failed(waited, "the next wait for the ordered queue")?)?;
+        let wait_result = order.and_then(|()| others.wait(ordered, wait));
+        work.expect_named(&failed(wait_result, "the next wait for the ordered queue")?)?;
         [device, ordered].into_iter().try_for_each(expect_usable)?;
     }
     Ok(())

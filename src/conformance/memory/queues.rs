@@ -40,16 +40,16 @@ fn filled(device: &AnyDevice, value: f32) -> Verdict<Operand<f32>> {
 /// zero.
 fn drops_operands_in_flight(device: &AnyDevice) -> Verdict {
     let mut y = filled(device, 1.0)?;
-    let mut fresh = Vec::new();
+    let mut new_buffers = Vec::new();
     for i in 0..CALLS {
         let x = filled(device, i as f32)?;
         device.axpy(1.0, x.view()?, y.view_mut()?)?;
         drop(x);
-        fresh.push(device.alloc(size_of::<f32>() * LEN)?);
+        new_buffers.push(device.alloc(size_of::<f32>() * LEN)?);
     }
     expect_bits("sum of dropped operands", &y.values()?, &vec![EXPECTED_SUM; LEN])?;
     let (mut got, zeros) = (vec![0xff; size_of::<f32>() * LEN], vec![0; size_of::<f32>() * LEN]);
-    for buffer in fresh {
+    for buffer in new_buffers {
         device.download(&buffer, 0, &mut got)?;
         expect_bits("byte of memory allocated after operands were dropped", &got, &zeros)?;
     }

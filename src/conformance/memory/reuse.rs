@@ -37,16 +37,15 @@ pub(super) fn freed_in_flight(runner: &CheckRunner<'_>) -> Verdict {
         ("the device, but a fork has allocated it", fork, device),
     ] {
         runner.start_step(format!("waits after memory was freed while in use by {name}"));
-        let in_flight =
-            |CaseFailure(reason)| flaw!("memory freed while in use by {name}: {reason}");
-        frees_during_upload(owner, user).map_err(in_flight)?;
-        frees_during_kernel(owner, user, false).map_err(in_flight)?;
-        frees_during_kernel(owner, user, true).map_err(in_flight)?;
+        let in_case = |CaseFailure(reason)| flaw!("memory freed while in use by {name}: {reason}");
+        frees_during_upload(owner, user).map_err(in_case)?;
+        frees_during_kernel(owner, user, false).map_err(in_case)?;
+        frees_during_kernel(owner, user, true).map_err(in_case)?;
     }
     Ok(())
 }
 
-fn delayed(queue: &AnyDevice) -> Verdict {
+fn delay_queue(queue: &AnyDevice) -> Verdict {
     let mut delay = Operand::new(queue, &[1.0f32; LEN], Placement::WHOLE)?;
     (0..DELAYS).try_for_each(|_| Ok(queue.scal(1.0, delay.view_mut()?)?))
 }
@@ -54,18 +53,18 @@ fn delayed(queue: &AnyDevice) -> Verdict {
 /// Drops buffers of `owner` while an upload on the queue `user` is pending. The upload must not
 /// change memory that `owner` allocates afterwards.
 fn frees_during_upload(owner: &AnyDevice, user: &AnyDevice) -> Verdict {
-    let mut fresh = Vec::new();
+    let mut new_buffers = Vec::new();
     for _ in 0..ROUNDS {
         let mut buffer = owner.alloc(BYTES)?;
         user.order_after(owner)?;
-        delayed(user)?;
+        delay_queue(user)?;
         user.upload(&[DIRTY; BYTES], &mut buffer, 0)?;
         drop(buffer);
-        fresh.push(owner.alloc(BYTES)?);
+        new_buffers.push(owner.alloc(BYTES)?);
     }
     owner.synchronize()?;
     user.synchronize()?;
-    fresh.iter().try_for_each(|buffer| expect_zeros(owner, buffer, BYTES))
+    new_buffers.iter().try_for_each(|buffer| expect_zeros(owner, buffer, BYTES))
 }
 
 /// Drops operands of `owner` while a kernel that reads them is pending on the queue `user`, and
@@ -73,11 +72,11 @@ fn frees_during_upload(owner: &AnyDevice, user: &AnyDevice) -> Verdict {
 /// operand is pending, too, and runs after the kernel.
 fn frees_during_kernel(owner: &AnyDevice, user: &AnyDevice, uploads_again: bool) -> Verdict {
     let mut y = Operand::new(user, &[1.0f32; LEN], Placement::WHOLE)?;
-    let (mut sum, mut fresh) = (1.0, Vec::new());
+    let (mut sum, mut new_buffers) = (1.0, Vec::new());
     for round in 1..=ROUNDS {
         let mut x = Operand::new(owner, &[round as f32; LEN], Placement::WHOLE)?;
         user.order_after(owner)?;
-        delayed(user)?;
+        delay_queue(user)?;
         user.axpy(1.0, x.view()?, y.view_mut()?)?;
         sum += round as f32;
         if uploads_again {
@@ -89,12 +88,12 @@ fn frees_during_kernel(owner: &AnyDevice, user: &AnyDevice, uploads_again: bool)
         let mut buffer = owner.alloc(BYTES)?;
         owner.upload(&[DIRTY; BYTES], &mut buffer, 0)?;
         owner.synchronize()?;
-        fresh.push(buffer);
+        new_buffers.push(buffer);
     }
     expect_bits("sum of the freed operands", &y.values()?, &vec![sum; LEN])?;
     user.synchronize()?;
     let mut got = vec![0; BYTES];
-    for buffer in fresh {
+    for buffer in new_buffers {
         owner.download(&buffer, 0, &mut got)?;
         expect_bytes("byte of memory allocated after the operand was freed", &got, DIRTY)?;
     }
@@ -168,6 +167,6 @@ fn expect_zeros(queue: &AnyDevice, buffer: &AnyBuffer, bytes: usize) -> Verdict 
 
 /// Fails unless all bytes are `want`. Compares whole slices first, which is fast in a debug build.
 fn expect_bytes(name: &str, got: &[u8], want: u8) -> Verdict {
-    let wanted = vec![want; got.len()];
-    if got == wanted { Ok(()) } else { expect_bits(name, got, &wanted) }
+    let want_bytes = vec![want; got.len()];
+    if got == want_bytes { Ok(()) } else { expect_bits(name, got, &want_bytes) }
 }

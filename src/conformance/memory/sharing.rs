@@ -28,16 +28,16 @@ pub(super) fn sharing(runner: &CheckRunner<'_>) -> Verdict {
 /// Writes through one of two blobs that share data, on the host and on the device, and reads
 /// through the other blob.
 fn shared_by_blobs(device: &AnyDevice, len: usize) -> Verdict {
-    let first = Blob::<f32>::from_vec(device, &[len], vec![1.0; len])?;
-    let mut second = Blob::<f32>::new(device, &[len])?;
-    second.share_data(&first)?;
-    device.scal(3.0, second.data_mut()?.view_mut())?;
-    expect_bits("element scaled on the device", first.data()?.host()?, &vec![3.0; len])?;
-    first.data_mut()?.host_mut()?.fill(5.0);
-    device.scal(2.0, second.data_mut()?.view_mut())?;
-    device.axpy(1.0, first.diff()?.view(), first.data_mut()?.view_mut())?;
-    expect_bits("element written on the host", second.data()?.host()?, &vec![10.0; len])?;
-    match first.data_head()? == second.data_head()? {
+    let first_blob = Blob::<f32>::from_vec(device, &[len], vec![1.0; len])?;
+    let mut second_blob = Blob::<f32>::new(device, &[len])?;
+    second_blob.share_data(&first_blob)?;
+    device.scal(3.0, second_blob.data_mut()?.view_mut())?;
+    expect_bits("element scaled on the device", first_blob.data()?.host()?, &vec![3.0; len])?;
+    first_blob.data_mut()?.host_mut()?.fill(5.0);
+    device.scal(2.0, second_blob.data_mut()?.view_mut())?;
+    device.axpy(1.0, first_blob.diff()?.view(), first_blob.data_mut()?.view_mut())?;
+    expect_bits("element written on the host", second_blob.data()?.host()?, &vec![10.0; len])?;
+    match first_blob.data_head()? == second_blob.data_head()? {
         true => Ok(()),
         false => Err(flaw!("blobs that share data report different valid sides")),
     }
@@ -62,8 +62,8 @@ fn read_by_threads(device: &AnyDevice, size: usize) -> Verdict {
         };
         thread::scope(|scope| {
             let readers = [true, false, true, false].map(|side| scope.spawn(move || read(side)));
-            let joined = readers.map(|reader| reader.join());
-            joined.into_iter().try_for_each(|read| {
+            let results = readers.map(|reader| reader.join());
+            results.into_iter().try_for_each(|read| {
                 read.unwrap_or_else(|_| Err(flaw!("a thread that reads memory panicked")))
             })
         })?;

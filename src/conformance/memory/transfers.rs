@@ -24,9 +24,9 @@ impl Case {
     fn corners() -> impl Iterator<Item = Self> {
         let ranges = [(0, 0), (0, 1), (1, 0), (1, 3), (3, 7), (5, 1), (9, 64), (1000, 2001)];
         let parts = ranges.map(|(at, len)| Self { size: 4099, at, len });
-        let wholes = SIZES.map(|size| Self { size, at: 0, len: size });
+        let whole_buffers = SIZES.map(|size| Self { size, at: 0, len: size });
         let ends = SIZES.map(|size| Self { size, at: size, len: 0 });
-        parts.into_iter().chain(wholes).chain(ends)
+        parts.into_iter().chain(whole_buffers).chain(ends)
     }
 
     fn any() -> BoxedStrategy<Self> {

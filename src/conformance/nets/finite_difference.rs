@@ -28,8 +28,8 @@ impl FiniteDifference {
         magnitude: f64,
         mut function: impl FnMut(f64) -> Result<f64>,
     ) -> Result<Self> {
-        let mut over = |h| Ok((function(x + h)? - function(x - h)?) / (2.0 * h));
-        let (near, far): (f64, f64) = (over(STEP)?, over(2.0 * STEP)?);
+        let mut central_difference = |h| Ok((function(x + h)? - function(x - h)?) / (2.0 * h));
+        let (near, far): (f64, f64) = (central_difference(STEP)?, central_difference(2.0 * STEP)?);
         let error = (near - far).abs() + ROUNDINGS * f64::EPSILON * magnitude / STEP;
         Ok(Self { index, derivative: near, error })
     }

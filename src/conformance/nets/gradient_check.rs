@@ -258,7 +258,7 @@ impl<T: Element> Trial<T> {
 
     /// Runs a backward pass that computes the gradients of the `requested` operands. Returns an
     /// error if the backward pass changes a gradient that was not requested.
-    fn backward(&mut self, requested: &[bool]) -> Result<Vec<Vec<f64>>> {
+    fn backward(&mut self, is_requested: &[bool]) -> Result<Vec<Vec<f64>>> {
         for operand in 0..self.values.len() {
             let before = if operand < self.bottom.len() { f64::NAN } else { INITIAL_GRADIENT };
             self.blob(operand).diff_mut()?.host_mut()?.fill(T::from_f64(before));
@@ -267,16 +267,20 @@ impl<T: Element> Trial<T> {
             let mut diff = top.diff_mut()?;
             diff.host_mut()?.iter_mut().zip(weights).for_each(|(d, &w)| *d = T::from_f64(w));
         }
-        let (bottom, params) = requested.split_at(self.bottom.len());
+        let (bottom, params) = is_requested.split_at(self.bottom.len());
         let propagate = PropagateDown { bottom, params };
         self.layer.backward(&self.device, &self.top, propagate, &self.bottom)?;
         let mut gradients = Vec::new();
-        for (operand, &requested) in requested.iter().enumerate() {
+        for (operand, &is_requested) in is_requested.iter().enumerate() {
             let diff = diff(self.blob(operand))?;
             let is_bottom = operand < self.bottom.len();
-            let shared = self.in_place && operand == 0;
+            let is_shared = self.in_place && operand == 0;
             let unchanged = |d: &f64| if is_bottom { d.is_nan() } else { *d == INITIAL_GRADIENT };
-            if !requested && !shared && self.propagates[operand] && !diff.iter().all(unchanged) {
+            if !is_requested
+                && !is_shared
+                && self.propagates[operand]
+                && !diff.iter().all(unchanged)
+            {
                 let name = self.gradient_name(operand);
                 wrong_gradient(format!(
                     "{name} was not requested, but the layer has written the gradient"
@@ -284,7 +288,7 @@ impl<T: Element> Trial<T> {
             }
             let before = if is_bottom { 0.0 } else { INITIAL_GRADIENT };
             let diff = diff.into_iter().map(|d| d - before);
-            gradients.push(if requested { diff.collect() } else { Vec::new() });
+            gradients.push(if is_requested { diff.collect() } else { Vec::new() });
         }
         Ok(gradients)
     }
@@ -302,12 +306,13 @@ impl<T: Element> Trial<T> {
     /// backward pass for all operands.
     fn expect_independent(&mut self, all: &Results) -> Result<()> {
         for operand in self.differentiated() {
-            let only: Vec<_> = (0..self.propagates.len()).map(|other| other == operand).collect();
+            let is_requested: Vec<_> =
+                (0..self.propagates.len()).map(|other| other == operand).collect();
             self.forward()?;
-            let alone = self.backward(&only)?;
+            let gradients = self.backward(&is_requested)?;
             let (name, want) = &all[operand];
             let name = format!("with no other gradient requested, {name}");
-            compare_all(&name, &alone[operand], want, 0.0).or_else(wrong_gradient)?;
+            compare_all(&name, &gradients[operand], want, 0.0).or_else(wrong_gradient)?;
         }
         Ok(())
     }
@@ -337,9 +342,9 @@ const INITIAL_GRADIENT: f64 = 0.25;
 
 /// Returns random numbers that every element type represents exactly, at least 1/16 away from 0.
 fn away_from_zero(stream: &mut ValueStream, count: usize) -> Vec<f64> {
-    let drawn = stream.take::<f64>(count).into_iter();
+    let numbers = stream.take::<f64>(count).into_iter();
     let away_from_zero = |x: f64| x.signum() * (1.0 / 16.0 + x.abs() * 15.0 / 16.0);
-    drawn.map(|x| bf16::from_f64(away_from_zero(x)).to_f64()).collect()
+    numbers.map(|x| bf16::from_f64(away_from_zero(x)).to_f64()).collect()
 }
 
 fn set_all<T: Element>(blobs: &[Blob<T>], values: &[Vec<f64>]) -> Result<()> {

@@ -56,16 +56,16 @@ const ERROR_FACTOR: f64 = 16.0;
 pub(super) fn lenet(runner: &CheckRunner<'_>) -> Verdict {
     runner.start_step("creation of the net");
     let host = AnyDevice::new(&CpuDevice::new());
-    let first = weights(&solver::<f32>(&host)?)?;
+    let initial_weights = weights(&solver::<f32>(&host)?)?;
     let on_device = solver::<f32>(runner.device)?;
     let names = param_names(on_device.net());
-    for (i, (got, want)) in weights(&on_device)?.iter().zip(&first).enumerate() {
+    for (i, (got, want)) in weights(&on_device)?.iter().zip(&initial_weights).enumerate() {
         let got: Vec<f32> = got.iter().map(|&w| w as f32).collect();
         expect_nearest(&format!("initial value of {}", names[i]), &got, want)?;
     }
-    let want = train(runner, solver::<f64>(&host)?, &first)?;
-    let on_host = train(runner, solver::<f32>(&host)?, &first)?;
-    let got = train(runner, on_device, &first)?;
+    let want = train(runner, solver::<f64>(&host)?, &initial_weights)?;
+    let on_host = train(runner, solver::<f32>(&host)?, &initial_weights)?;
+    let got = train(runner, on_device, &initial_weights)?;
     for (i, ((got, on_host), want)) in got.iter().zip(&on_host).zip(&want).enumerate() {
         let name = i.checked_sub(1).map_or("the loss", |i| &names[i]);
         let largest = want.iter().fold(0.0f64, |max, want| max.max(want.abs()));
@@ -93,16 +93,16 @@ fn weights<T: Element>(solver: &Solver<T>) -> Result<Vec<Vec<f64>>> {
 fn train<T: Element>(
     runner: &CheckRunner<'_>,
     mut solver: Solver<T>,
-    first: &[Vec<f64>],
+    initial_weights: &[Vec<f64>],
 ) -> Verdict<Vec<Vec<f64>>> {
-    for (param, values) in solver.net().learnable_params().zip(first) {
+    for (param, values) in solver.net().learnable_params().zip(initial_weights) {
         set_data(param.blob(), values)?;
     }
     let losses = Arc::new(Mutex::new(Vec::new()));
-    let observed = Arc::clone(&losses);
+    let observed_losses = Arc::clone(&losses);
     solver.add_observer(move |event| {
         if let Event::Iterated { loss, .. } = event {
-            observed.lock().unwrap_or_else(PoisonError::into_inner).push(*loss);
+            observed_losses.lock().unwrap_or_else(PoisonError::into_inner).push(*loss);
         }
     });
     for iteration in 0..ITERATIONS {
@@ -124,8 +124,8 @@ fn batch(seed: u64) -> (Vec<f64>, Vec<f64>) {
     let (noise, labels) = (stream.take::<f32>(8 * 256), stream.indices(4, 8));
     let pixel = |(i, noise): (usize, &f32)| {
         let (image, row, column) = (i / 256, i / 16 % 16, i % 16);
-        let bright = row / 8 * 2 + column / 8 == labels[image];
-        f64::from(0.25 * noise + f32::from(bright))
+        let is_bright = row / 8 * 2 + column / 8 == labels[image];
+        f64::from(0.25 * noise + f32::from(is_bright))
     };
     let data = noise.iter().enumerate().map(pixel).collect();
     (data, labels.iter().map(|&label| label as f64).collect())

@@ -10,9 +10,9 @@ use crate::{
 fn tap_element(window: &Window, mut tap: usize, mut position: usize) -> Option<usize> {
     let (mut element, mut stride, mut inside) = (0, 1, true);
     for (axis, &output) in window.axes().iter().zip(window.output()).rev() {
-        let padded = position % output * axis.stride + tap % axis.kernel * axis.dilation;
+        let padded_index = position % output * axis.stride + tap % axis.kernel * axis.dilation;
         (position, tap) = (position / output, tap / axis.kernel);
-        match padded.checked_sub(axis.pad) {
+        match padded_index.checked_sub(axis.pad) {
             Some(at) if at < axis.input => element += at * stride,
             _ => inside = false,
         }

@@ -41,8 +41,8 @@ pub(crate) fn unary(op: Unary<f64>, x: f64) -> Expected {
         Unary::Tanh => Expected::approx(x.tanh(), ulps::TANH),
         Unary::Sigmoid => Expected::approx(1.0 / (1.0 + (-x).exp()), ulps::SIGMOID),
         Unary::Softplus => {
-            let more = (-x.abs()).exp().ln_1p();
-            Expected::approx(if x > 0.0 { x + more } else { more }, ulps::SOFTPLUS)
+            let log_term = (-x.abs()).exp().ln_1p();
+            Expected::approx(if x > 0.0 { x + log_term } else { log_term }, ulps::SOFTPLUS)
         }
         Unary::Sign => Expected::exact(f64::from(i8::from(x > 0.0) - i8::from(x < 0.0))),
         Unary::SignBit => Expected::exact((x.to_bits() >> 63) as f64),

@@ -19,9 +19,10 @@ fn positions(
     label: &[f64],
     ignore: Option<i64>,
 ) -> impl Iterator<Item = (Vec<usize>, usize)> {
-    let labelled = lines(axis).zip(label);
-    let counted = labelled.filter(move |(_, label)| ignore.is_none_or(|i| **label != i as f64));
-    counted.map(|(line, &label)| (line, label as usize))
+    let labelled_lines = lines(axis).zip(label);
+    let valid_lines =
+        labelled_lines.filter(move |(_, label)| ignore.is_none_or(|i| **label != i as f64));
+    valid_lines.map(|(line, &label)| (line, label as usize))
 }
 
 /// Returns the divisor by which a class loss is normalized.
@@ -31,14 +32,18 @@ fn class_divisor(
     ignore: Option<i64>,
     normalization: LossNormalization,
 ) -> f64 {
-    let valid = positions(axis, label, ignore).count();
-    divisor(normalization, [axis.outer, axis.inner], valid)
+    let valid_count = positions(axis, label, ignore).count();
+    divisor(normalization, [axis.outer, axis.inner], valid_count)
 }
 
-fn divisor(normalization: LossNormalization, [outer, inner]: [usize; 2], valid: usize) -> f64 {
+fn divisor(
+    normalization: LossNormalization,
+    [outer, inner]: [usize; 2],
+    valid_count: usize,
+) -> f64 {
     let divisor = match normalization {
         LossNormalization::Full => outer * inner,
-        LossNormalization::Valid => valid,
+        LossNormalization::Valid => valid_count,
         LossNormalization::BatchSize => outer,
         LossNormalization::None => 1,
     };
@@ -95,15 +100,15 @@ fn fraction_correct(
     scores: &[f64],
     positions: impl Iterator<Item = (Vec<usize>, usize)>,
 ) -> Expected {
-    let is_right = |(line, class): (Vec<usize>, usize)| {
-        let own = scores[line[class]];
-        let others = line.iter().enumerate().filter(|(other, _)| *other != class);
-        let rank = others.filter(|(_, at)| scores[**at] >= own).count();
-        !own.is_nan() && rank < op.top_k
+    let is_correct = |(line, class): (Vec<usize>, usize)| {
+        let own_score = scores[line[class]];
+        let other_classes = line.iter().enumerate().filter(|(other, _)| *other != class);
+        let rank = other_classes.filter(|(_, at)| scores[**at] >= own_score).count();
+        !own_score.is_nan() && rank < op.top_k
     };
-    let right: Vec<bool> = positions.map(is_right).collect();
-    let count = right.iter().filter(|right| **right).count();
-    Expected::from_iter([count as f64 / right.len().max(1) as f64])
+    let outcomes: Vec<bool> = positions.map(is_correct).collect();
+    let count = outcomes.iter().filter(|is_correct| **is_correct).count();
+    Expected::from_iter([count as f64 / outcomes.len().max(1) as f64])
 }
 
 /// Computes the class loss `Σ f(x, label) / n`.
@@ -153,13 +158,13 @@ pub(crate) fn class_loss_backward(
     let mut dx = vec![Expected::zero(); x.len()];
     for (line, class) in positions(&op.axis, label, op.ignore) {
         for (k, &at) in line.iter().enumerate() {
-            let own = weight(op, matrix, class, k);
+            let own_weight = weight(op, matrix, class, k);
             match op.kind {
-                Log => dx[at].add(-own / at_least(x[at], 1e-20)),
+                Log => dx[at].add(-own_weight / at_least(x[at], 1e-20)),
                 LogWithSoftmaxGradient => {
                     (0..op.axis.extent)
                         .for_each(|k| dx[at].add(x[at] * weight(op, matrix, class, k)));
-                    dx[at].add(-own);
+                    dx[at].add(-own_weight);
                 }
                 Hinge if hinge(class, k, x[at]) > 0.0 => dx[at].add(sign(class, k)),
                 Hinge => {}
@@ -175,8 +180,8 @@ pub(crate) fn class_loss_backward(
 }
 
 fn weight(op: &ClassLoss, matrix: Option<&[f64]>, class: usize, k: usize) -> f64 {
-    let one = if k == class { 1.0 } else { 0.0 };
-    matrix.map_or(one, |matrix| matrix[class * op.axis.extent + k])
+    let identity = if k == class { 1.0 } else { 0.0 };
+    matrix.map_or(identity, |matrix| matrix[class * op.axis.extent + k])
 }
 
 fn sign(class: usize, k: usize) -> f64 {
@@ -194,7 +199,7 @@ fn hinge(class: usize, k: usize, x: f64) -> f64 {
 
 /// Computes the elementwise loss `Σ f(x, t) / n`.
 pub(crate) fn elementwise_loss(op: &ElementwiseLoss<f64>, x: &[f64], t: &[f64]) -> Expected {
-    let (mut sum, mut valid) = (Expected::zero(), 0);
+    let (mut sum, mut valid_count) = (Expected::zero(), 0);
     for (&x, &t) in x.iter().zip(t).filter(|(_, t)| target_counts(op, **t)) {
         match op.kind {
             Squared => {
@@ -215,9 +220,9 @@ pub(crate) fn elementwise_loss(op: &ElementwiseLoss<f64>, x: &[f64], t: &[f64]) 
                 sum.magnitude += margin + x;
             }
         }
-        valid += 1;
+        valid_count += 1;
     }
-    sum.scaled(1.0 / divisor(op.normalization, [op.batch, op.item_len], valid))
+    sum.scaled(1.0 / divisor(op.normalization, [op.batch, op.item_len], valid_count))
 }
 
 /// Computes the gradient of an elementwise loss, `scale · f′(x, t) / n`, which is zero where the
@@ -228,8 +233,8 @@ pub(crate) fn elementwise_loss_backward(
     t: &[f64],
     scale: f64,
 ) -> Vec<Expected> {
-    let valid = t.iter().filter(|t| target_counts(op, **t)).count();
-    let factor = scale / divisor(op.normalization, [op.batch, op.item_len], valid);
+    let valid_count = t.iter().filter(|t| target_counts(op, **t)).count();
+    let factor = scale / divisor(op.normalization, [op.batch, op.item_len], valid_count);
     let slope = |(&x, &t): (&f64, &f64)| {
         let terms = match op.kind {
             _ if !target_counts(op, t) => vec![],

@@ -30,9 +30,9 @@ pub(crate) fn lstm(op: &Lstm, c_prev: &[f64], cont: &[f64], x: &[f64]) -> [Vec<E
         let at = gate_indices(op, cell);
         let [i, f, o, g] = at.map(|at| x[at]);
         let f = cont[cell / op.outputs()] * sigmoid(f);
-        let activated = [sigmoid(i), f, sigmoid(o), g.tanh()];
-        at.iter().zip(activated).for_each(|(&at, gate)| gates[at] = with_error(gate, gate.abs()));
-        let [i, f, o, g] = activated;
+        let gate_values = [sigmoid(i), f, sigmoid(o), g.tanh()];
+        at.iter().zip(gate_values).for_each(|(&at, gate)| gates[at] = with_error(gate, gate.abs()));
+        let [i, f, o, g] = gate_values;
         let (value, magnitude) = (f * c_prev + i * g, (f * c_prev).abs() + (i * g).abs());
         c.push(with_error(value, magnitude));
         // The slope of tanh is at most 1, so the error of the hidden state is at most the error of
@@ -54,8 +54,8 @@ pub(crate) fn lstm_backward(
         let at = gate_indices(op, cell);
         let [i, f, o, g] = at.map(|at| gates[at]);
         let (t, dh) = (c[cell].tanh(), dh[cell]);
-        let through = dh * o * (1.0 - t * t);
-        let (dcell, size) = (dc[cell] + through, dc[cell].abs() + (dh * o).abs() * (1.0 + t * t));
+        let dc_from_h = dh * o * (1.0 - t * t);
+        let (dcell, size) = (dc[cell] + dc_from_h, dc[cell].abs() + (dh * o).abs() * (1.0 + t * t));
         let product = |factors: f64, one_minus: f64| {
             let largest = 1.0 + one_minus.abs();
             with_error(dcell * factors * (1.0 - one_minus), size * factors.abs() * largest)

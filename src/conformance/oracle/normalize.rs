@@ -44,18 +44,19 @@ pub(crate) fn softmax_backward(axis: &Axis, y: &[f64], dy: &[f64]) -> Vec<Expect
 /// Returns the indices of the LRN region around element `at`, including `at` itself.
 fn region(op: &Lrn, at: usize) -> Vec<usize> {
     let [height, width] = op.plane;
-    let half = op.size / 2;
-    let around = |i: usize, extent: usize| i.saturating_sub(half)..(i + half + 1).min(extent);
+    let radius = op.size / 2;
+    let neighbours =
+        |i: usize, extent: usize| i.saturating_sub(radius)..(i + radius + 1).min(extent);
     let (plane, position) = (at / (height * width), at % (height * width));
     match op.region {
         LrnRegion::AcrossChannels => {
             let (image, channel) = (plane / op.channels, plane % op.channels);
-            let channels = around(channel, op.channels);
+            let channels = neighbours(channel, op.channels);
             channels.map(|c| (image * op.channels + c) * height * width + position).collect()
         }
         LrnRegion::WithinChannel => {
             let (rows, columns) =
-                (around(position / width, height), around(position % width, width));
+                (neighbours(position / width, height), neighbours(position % width, width));
             let start = plane * height * width;
             rows.flat_map(|r| columns.clone().map(move |c| start + r * width + c)).collect()
         }
@@ -117,17 +118,17 @@ pub(crate) fn lrn_backward(op: &Lrn, [x, y, scale, dy]: [&[f64]; 4]) -> Vec<Expe
 /// relative error of one rounding. A two-pass computation of the variance meets the error bound,
 /// but a difference of large squares does not.
 pub(crate) fn moments(axis: &Axis, x: &[f64], epsilon: f64) -> [Vec<Expected>; 2] {
-    let share = 1.0 / axis.reduced_count() as f64;
+    let reciprocal = 1.0 / axis.reduced_count() as f64;
     let at = |e: usize| {
         let slice = slice(axis, e);
         // Subtracting the first element preserves the digits of the deviations from the mean if the
         // mean is large.
         let origin = x[e * axis.inner];
-        let shift = slice.clone().map(|at| x[at] - origin).sum::<f64>() * share;
-        let mean = Expected::from_iter(slice.clone().map(|at| x[at])).scaled(share);
+        let shift = slice.clone().map(|at| x[at] - origin).sum::<f64>() * reciprocal;
+        let mean = Expected::from_iter(slice.clone().map(|at| x[at])).scaled(reciprocal);
         let mean = Expected { value: origin + shift, ..mean };
         let squares = slice.map(|at| (x[at] - origin - shift).powi(2));
-        let mut variance = Expected::from_iter(squares).scaled(share);
+        let mut variance = Expected::from_iter(squares).scaled(reciprocal);
         variance.magnitude += mean.roundings * epsilon * mean.magnitude.powi(2);
         (mean, variance)
     };
@@ -166,7 +167,7 @@ pub(crate) fn standardize_backward(
     [mean, variance]: [&[f64]; 2],
     dy: &[f64],
 ) -> Vec<Expected> {
-    let (axis, share) = (&op.axis, 1.0 / op.axis.reduced_count() as f64);
+    let (axis, reciprocal) = (&op.axis, 1.0 / op.axis.reduced_count() as f64);
     let mut dx = vec![Expected::zero(); x.len()];
     for e in 0..axis.extent {
         let slice: Vec<usize> = slice(axis, e).collect();
@@ -175,15 +176,18 @@ pub(crate) fn standardize_backward(
         // The difference `x − mean` may lose digits by cancellation, so its error is relative to
         // `|x| + |mean|`.
         let terms = |i: usize| (x[i].abs() + mean[e].abs()) * rate;
-        let first: Expected = slice.iter().map(|&i| dy[i]).collect();
-        let second: Expected = slice.iter().map(|&i| dy[i] * y(i)).collect();
+        let sum_of_dy: Expected = slice.iter().map(|&i| dy[i]).collect();
+        let sum_of_products: Expected = slice.iter().map(|&i| dy[i] * y(i)).collect();
         let magnitude: f64 = slice.iter().map(|&i| dy[i].abs() * terms(i)).sum();
         for &i in &slice {
-            let value = dy[i] - first.value * share - y(i) * second.value * share;
+            let value =
+                dy[i] - sum_of_dy.value * reciprocal - y(i) * sum_of_products.value * reciprocal;
             dx[i] = Expected {
                 value: value * rate,
-                magnitude: (dy[i].abs() + (first.magnitude + terms(i) * magnitude) * share) * rate,
-                roundings: first.roundings + 3.0 * FUNCTION_ROUNDINGS,
+                magnitude: (dy[i].abs()
+                    + (sum_of_dy.magnitude + terms(i) * magnitude) * reciprocal)
+                    * rate,
+                roundings: sum_of_dy.roundings + 3.0 * FUNCTION_ROUNDINGS,
                 inexact: true,
             };
         }

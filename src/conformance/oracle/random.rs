@@ -60,8 +60,8 @@ fn extremes<T: Element>(lo: f64, hi: f64) -> Option<(T, T)> {
     let mut candidates: Vec<f64> = match T::DTYPE {
         DType::F64 => [lo, hi].map(|x| [x, x.next_down(), x.next_up()]).concat(),
         DType::F32 => {
-            let near = |x: f32| [x, x.next_down(), x.next_up()].map(f64::from);
-            [lo, hi].map(|x| near(x as f32)).concat()
+            let neighbours = |x: f32| [x, x.next_down(), x.next_up()].map(f64::from);
+            [lo, hi].map(|x| neighbours(x as f32)).concat()
         }
         // A 16-bit type has only 2¹⁶ values, so all of them are candidates for the smallest and the
         // largest value.
@@ -100,8 +100,8 @@ const ROUNDINGS: f64 = 16.0;
 
 /// Computes `yᵢ ← 1` with probability `p`, where `p` is rounded up to a multiple of 2⁻³².
 pub(crate) fn bernoulli(key: RngKey, p: f64, indices: Range<usize>) -> Vec<u32> {
-    let below = (p * 2.0f64.powi(32)).ceil() as u64;
-    indices.map(|i| u32::from(word(key, i) < below)).collect()
+    let threshold = (p * 2.0f64.powi(32)).ceil() as u64;
+    indices.map(|i| u32::from(word(key, i) < threshold)).collect()
 }
 
 /// Computes `yᵢ ~ U{0, …, bound − 1}`, uniformly distributed integers.

@@ -19,10 +19,10 @@ fn reduce_one(op: Reduce, x: impl Iterator<Item = f64> + Clone) -> Expected {
         Reduce::AbsSum => x.map(f64::abs).collect(),
         Reduce::SumSq => x.map(|x| x * x).collect(),
         Reduce::Mean => {
-            let share = 1.0 / x.clone().count() as f64;
+            let reciprocal = 1.0 / x.clone().count() as f64;
             // To compute a mean, a device may divide by `n` or multiply by the rounded reciprocal
             // of `n`.
-            Expected { inexact: true, ..x.collect::<Expected>().scaled(share) }
+            Expected { inexact: true, ..x.collect::<Expected>().scaled(reciprocal) }
         }
         Reduce::Max => Expected::exact(numbers.fold(f64::NAN, f64::max)),
         Reduce::Min => Expected::exact(numbers.fold(f64::NAN, f64::min)),
@@ -40,18 +40,18 @@ pub(crate) fn sum_to_axis(axis: &Axis, beta: f64, x: &[f64], y: &[f64]) -> Vec<E
 /// Computes `y[o,i] ← the smallest e at which x[o,e,i] is largest`, ignoring NaN, or 0 if all
 /// elements are NaN.
 pub(crate) fn arg_max(axis: &Axis, x: &[f64]) -> Vec<u32> {
-    let first = |line: Vec<usize>| {
+    let index_of_max = |line: Vec<usize>| {
         let max = line.iter().map(|&at| x[at]).fold(f64::NAN, f64::max);
         line.iter().position(|&at| x[at] == max).unwrap_or(0) as u32
     };
-    lines(axis).map(first).collect()
+    lines(axis).map(index_of_max).collect()
 }
 
 /// Returns, for each outer and inner index, the index in `x` and the position on the axis of each
 /// of the `k` largest elements.
 pub(crate) fn top_k(op: &TopK, x: &[f64]) -> Vec<(usize, f64)> {
     let TopK { axis, k } = *op;
-    let mut found = vec![(0, 0.0); k * axis.reduced_count()];
+    let mut largest_elements = vec![(0, 0.0); k * axis.reduced_count()];
     for (number, line) in lines(&axis).enumerate() {
         let mut order: Vec<usize> = (0..axis.extent).rev().collect();
         // `order` lists the positions of the elements in descending order, with NaNs at the end. If
@@ -62,8 +62,8 @@ pub(crate) fn top_k(op: &TopK, x: &[f64]) -> Vec<(usize, f64)> {
         });
         for (j, &e) in order[..k].iter().enumerate() {
             let at = (number / axis.inner * k + j) * axis.inner + number % axis.inner;
-            found[at] = (line[e], e as f64);
+            largest_elements[at] = (line[e], e as f64);
         }
     }
-    found
+    largest_elements
 }

@@ -73,9 +73,9 @@ pub(crate) fn solver_update(
             ((rate * s, rate * s_size), squares, steps)
         }
         UpdateRule::Adam { beta1, beta2, delta } => {
-            let first = mean(beta1, h, g, g_size);
+            let first_moment = mean(beta1, h, g, g_size);
             let squares = mean(beta2, k, square.0, square.1);
-            (divide_by_root(first, squares.0, delta), first, squares)
+            (divide_by_root(first_moment, squares.0, delta), first_moment, squares)
         }
     };
     let inexact = !matches!(op.rule, UpdateRule::Sgd { .. } | UpdateRule::Nesterov { .. });

@@ -268,7 +268,8 @@ macro_rules! arrays_bugs {
         VarianceLosesNan => moments,
         /// Bug: the kernel `moments` skips the rows after the first 2¹⁶.
         MomentsStop => moments,
-        /// Bug: the kernel `moments` skips the elements of the axis after the first 2¹⁵.
+        /// Bug: the kernel `moments` returns the variance 0 at the positions of the axis after the
+        /// first 2¹⁵.
         MomentsStopAtElement => moments,
         /// Bug: the kernel `standardize` adds ε to the variance even if the caller wants ε added to
         /// the standard deviation.

@@ -1,4 +1,5 @@
-//! Bugs in memory, queues, failures and the start of native kernels.
+//! Bugs in memory and queues, in the reports of failures, and in the scopes and offsets of native
+//! kernels.
 
 /// Adds the bugs to the list in brackets, and passes the list to the next macro.
 macro_rules! memory_bugs {
@@ -104,8 +105,8 @@ macro_rules! memory_bugs {
         /// Bug: the failure of one queue is stored with the device, and a wait for any queue
         /// reports the failure if the work has already run.
         FailureOfAnyQueue => queue_failures,
-        /// Bug: a wait for a queue discards the failure of an earlier queue after which the queue
-        /// is ordered.
+        /// Bug: if a queue is ordered after a failed queue, a wait for the former discards the
+        /// failure of the latter.
         OrderedQueueTakesFailure => queue_failures,
         /// Bug: no call reports the failure of work on a dropped fork.
         DroppedForkLosesFailure => queue_failures,
