@@ -105,8 +105,8 @@ impl SoftmaxLoss {
 pub struct Accuracy {
     /// Axis of the classes in the operand of class scores or probabilities.
     pub axis: Axis,
-    /// Number of greatest scores at a position; a label is correct if its class has one of these
-    /// scores.
+    /// The `k` of top-k accuracy: a label is correct if its class is among the `k` highest scores at
+    /// its position.
     pub top_k: usize,
     /// Label value that marks ignored positions, if any.
     pub ignore: Option<i64>,

@@ -43,7 +43,7 @@ int ptx_target(const std::string &ptx) {
 
 }  // namespace
 
-// CUDA 11.0 introduced PTX 7.0, CUDA 12.0 introduced PTX 8.0, and the minor numbers are equal.
+// CUDA 11.x reads PTX up to 7.x, and CUDA 12.x reads PTX up to 8.x, with the same x up to 12.5.
 ENTRY cuModuleLoadDataEx(void **module, const void *image, unsigned, void *, void *) {
     REQUIRE_CARD;
     const std::string ptx = static_cast<const char *>(image);

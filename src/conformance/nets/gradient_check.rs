@@ -19,8 +19,8 @@ use crate::{
     proto::{LayerParameter, parse_text},
 };
 
-/// Number of roundings to the element type that the check allows in a gradient, for the
-/// intermediate results that a layer stores.
+/// Tolerance of a gradient, as a number of rounding errors of the element type. A layer rounds the
+/// intermediate results that it stores.
 const STORED_ROUNDINGS: f64 = 16.0;
 
 /// Gradient check of one layer. Compares the gradients in `f64` with finite differences of `Σ

@@ -18,8 +18,8 @@ use std::{
     sync::Arc,
 };
 
-/// The smallest number of bytes that one read counts, because a short read takes as much time as a
-/// read of this length.
+/// The smallest number of bytes by which one read reduces the limit, because a shorter read takes
+/// as much time as a read of this length.
 const MIN_READ: u64 = 512;
 
 /// An HDF5 file that is open for reading.

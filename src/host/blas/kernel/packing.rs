@@ -51,7 +51,7 @@ pub(crate) struct StridedSource<'a, T> {
 }
 
 impl<'a, T> StridedSource<'a, T> {
-    /// Returns the pack source of `op(A)`.
+    /// Returns `op(A)` as a source for packing.
     pub(crate) fn for_a(trans: Transpose, x: &'a [T], ld: usize) -> Self {
         Self { x, ld, k_contiguous: trans == Transpose::No }
     }

@@ -154,9 +154,10 @@ unsafe fn div_block(a: &[f32; BLOCK], b: &[f32; BLOCK], y: &mut [f32; BLOCK]) {
     }
 }
 
-/// Returns whether refined quotients are correctly rounded for all elements after the first
-/// [`DIV_IN_DIVIDER`]. The condition for each of these elements is that `2⁻⁶³ ≤ |a| < 2⁶⁵`, that
-/// `2⁻³¹ ≤ |b| < 2³³`, and that the fraction bits of `b` are not all ones.
+/// Returns whether [`refined_div`] rounds the quotients of all elements correctly, except those of
+/// the first [`DIV_IN_DIVIDER`] elements, which the divider computes. The condition for each of the
+/// other elements is that `2⁻⁶³ ≤ |a| < 2⁶⁵`, that `2⁻³¹ ≤ |b| < 2³³`, and that the fraction bits of
+/// `b` are not all ones.
 ///
 /// # Safety
 /// The processor has AVX-512 F.

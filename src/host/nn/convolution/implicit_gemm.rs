@@ -262,8 +262,8 @@ fn plane_extents(window: &Window) -> Vec<usize> {
     axes.map(|(axis, output)| output + tap_distance(axis) / axis.stride).collect()
 }
 
-/// Fails if memory for the frames of `images` images cannot be allocated. Frames are far larger
-/// than images and outputs if the dilation far exceeds the image extent.
+/// Fails if memory for the frames (padded images) of `images` images cannot be allocated. A frame
+/// is far larger than the image and the output if the dilation far exceeds the extent of the image.
 fn check_memory_for_frames(window: &Window, images: usize) -> Result<()> {
     let phases = window.axes().iter().map(|axis| phase_axis(axis).kernel);
     let factors = [images, window.channels()].into_iter().chain(phases);
