@@ -75,15 +75,18 @@ fn elementwise_errors_name_the_operand() {
     let w = Workers::sequential();
     let (x, mut y) = ([1.0f32; 6], [0.0; 5]);
     let axis = Axis::new(1, 2, 3).unwrap();
-    assert_eq!(operand(unary(&w, Unary::Exp, &x, &mut y)), ("exp", "y"));
-    assert_eq!(operand(binary(&w, Binary::Add, &x, &x, &mut y)), ("add", "y"));
-    assert_eq!(operand(binary(&w, Binary::Add, &x, &x[1..], &mut y)), ("add", "b"));
-    assert_eq!(operand(binary_in_place(&w, Binary::Mul, &x, &mut y)), ("mul", "b"));
-    assert_eq!(operand(broadcast(&w, Binary::Max, &axis, &x, &x[..2], &mut y)), ("max", "y"));
-    assert_eq!(operand(broadcast(&w, Binary::Max, &axis, &x[1..], &x, &mut y)), ("max", "a"));
-    assert_eq!(operand(broadcast(&w, Binary::Max, &axis, &x, &x, &mut y)), ("max", "b"));
-    assert_eq!(operand(broadcast_in_place(&w, Binary::Sub, &axis, &x[..2], &mut y)), ("sub", "y"));
-    assert_eq!(operand(broadcast_in_place(&w, Binary::Sub, &axis, &x, &mut y)), ("sub", "b"));
+    assert_eq!(operand(unary(&w, Unary::Exp, &x, &mut y)), ("unary_exp", "y"));
+    assert_eq!(operand(binary(&w, Binary::Add, &x, &x, &mut y)), ("binary_add", "y"));
+    assert_eq!(operand(binary(&w, Binary::Add, &x, &x[1..], &mut y)), ("binary_add", "b"));
+    assert_eq!(operand(binary_in_place(&w, Binary::Mul, &x, &mut y)), ("binary_mul", "b"));
+    assert_eq!(operand(broadcast(&w, Binary::Max, &axis, &x, &x[..2], &mut y)), ("broadcast", "y"));
+    assert_eq!(operand(broadcast(&w, Binary::Max, &axis, &x[1..], &x, &mut y)), ("broadcast", "a"));
+    assert_eq!(operand(broadcast(&w, Binary::Max, &axis, &x, &x, &mut y)), ("broadcast", "b"));
+    assert_eq!(
+        operand(broadcast_in_place(&w, Binary::Sub, &axis, &x[..2], &mut y)),
+        ("broadcast", "y")
+    );
+    assert_eq!(operand(broadcast_in_place(&w, Binary::Sub, &axis, &x, &mut y)), ("broadcast", "b"));
     assert_eq!(operand(affine(&w, &axis, &x[1..], &x[..2], &x[..2], &mut y)), ("affine", "x"));
     assert_eq!(operand(affine(&w, &axis, &x, &x, &x[..2], &mut y)), ("affine", "scale"));
     assert_eq!(operand(affine(&w, &axis, &x, &x[..2], &x, &mut y)), ("affine", "shift"));

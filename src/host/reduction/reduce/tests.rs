@@ -105,7 +105,10 @@ fn reduction_along_an_empty_axis_gives_the_identity_or_an_error() {
         sum_to_axis(&w, &axis, 2.0, &x, &mut z).unwrap();
         assert!(z.iter().all(|&z| z == 6.0));
         let result = reduce(&w, Reduce::Max, &axis, &x, &mut y);
-        assert_eq!(matches!(result, Err(Error::InvalidInput { op: "max", .. })), extent == 0);
+        assert_eq!(
+            matches!(result, Err(Error::InvalidInput { op: "reduce_max", .. })),
+            extent == 0
+        );
         let result = arg_max(&w, &axis, &x, &mut vec![0; axis.reduced_count()]);
         assert_eq!(matches!(result, Err(Error::InvalidInput { op: "arg_max", .. })), extent == 0);
     }
@@ -115,8 +118,8 @@ fn reduction_along_an_empty_axis_gives_the_identity_or_an_error() {
 fn reduction_errors_name_the_operand() {
     let (w, x, mut y) = (Workers::sequential(), [1.0f32; 12], [0.0; 12]);
     let axis = Axis::new(2, 3, 2).unwrap();
-    assert_eq!(operand(reduce(&w, Reduce::Min, &axis, &x[1..], &mut y)), ("min", "x"));
-    assert_eq!(operand(reduce(&w, Reduce::Min, &axis, &x, &mut y)), ("min", "y"));
+    assert_eq!(operand(reduce(&w, Reduce::Min, &axis, &x[1..], &mut y)), ("reduce_min", "x"));
+    assert_eq!(operand(reduce(&w, Reduce::Min, &axis, &x, &mut y)), ("reduce_min", "y"));
     assert_eq!(operand(sum_to_axis(&w, &axis, 1.0, &x[1..], &mut y)), ("sum_to_axis", "x"));
     assert_eq!(operand(sum_to_axis(&w, &axis, 1.0, &x, &mut y)), ("sum_to_axis", "y"));
     assert_eq!(operand(arg_max(&w, &axis, &x[1..], &mut [0; 4])), ("arg_max", "x"));
