@@ -40,7 +40,7 @@ pub(crate) const TIME_STEPS: usize = 1 << 16;
 /// file with 1000 layers needs about 200 MB.
 #[cfg(feature = "hdf5")]
 pub(crate) const HDF5_READ_FLOOR: u64 = 256 << 20;
-/// The maximum number of warnings about one message.
+/// The maximum number of warnings about one binary message.
 pub(crate) const WARNINGS: usize = 16;
 /// The maximum number of characters of a file that an error message quotes.
 #[cfg(any(feature = "net", feature = "tensor-io"))]
@@ -52,8 +52,9 @@ pub(crate) fn expanded(stored: u64) -> u64 {
     stored.saturating_mul(EXPANDED_RATIO).max(EXPANDED_FLOOR)
 }
 
-/// Returns `wanted`, or fails if content of `wanted` bytes exceeds [`expanded`] of `stored` bytes. `wanted` is `None` if
-/// the size overflows. The error starts with `subject`, the name of the file or of a part of it.
+/// Returns `wanted`, or fails if content of `wanted` bytes exceeds the limit that [`expanded`]
+/// gives for `stored` bytes. `wanted` is `None` if the size overflows. The error starts with
+/// `subject`, the name of the file or of a part of the file.
 #[cfg(any(feature = "net", feature = "tensor-io", feature = "hdf5"))]
 pub(crate) fn check_expanded(
     subject: impl Display,
@@ -66,7 +67,7 @@ pub(crate) fn check_expanded(
     })
 }
 
-/// Describes content that exceeds [`expanded`] of `stored` bytes.
+/// Describes content that exceeds the limit that [`expanded`] gives for `stored` bytes.
 pub(crate) fn exceeds_expanded(wanted: Option<u64>, stored: u64) -> String {
     let wanted = wanted.map_or("more than 2^64".into(), |wanted| wanted.to_string());
     let limit = expanded(stored);
@@ -138,7 +139,7 @@ pub(crate) fn read_to_string(path: &Path, limit: u64) -> Result<String> {
         .map_err(|_| Error::InvalidData(format!("{}: the text is not UTF-8", path.display())))
 }
 
-/// Shortens text of a file for a quotation in an error message.
+/// Shortens text of a file to [`QUOTED_CHARS`] characters, for a quotation in an error message.
 #[cfg(any(feature = "net", feature = "tensor-io"))]
 pub(crate) fn quoted(text: &str) -> std::borrow::Cow<'_, str> {
     match text.char_indices().nth(QUOTED_CHARS) {
@@ -173,7 +174,7 @@ mod tests {
         assert_eq!(read(&path, 4).unwrap(), b"four");
         let error = read(&path, 3).unwrap_err().to_string();
         assert!(error.ends_with("a: the file has more bytes than the limit of 3"), "{error}");
-        // The file is sparse: it has a terabyte, of which the file system stores nothing.
+        // The file is sparse: its length is a terabyte, but the file system stores no data.
         File::options().write(true).open(&path).unwrap().set_len(1 << 40).unwrap();
         assert!(read(&path, 4).is_err());
     }

@@ -13,8 +13,8 @@ const UNITS: [(&str, u64); 9] = [
     ("B", 1),
 ];
 
-/// Parses a number of bytes: a whole number, followed by a unit or not. A number without a unit is
-/// a number of bytes.
+/// Parses a number of bytes: a whole number with an optional unit. Without a unit, the number
+/// counts bytes.
 pub(super) fn byte_size(text: &str) -> Result<usize, String> {
     let text = text.trim();
     let unit = |&(unit, bytes): &(&str, u64)| Some((text.strip_suffix(unit)?.trim_end(), bytes));

@@ -1,9 +1,9 @@
 //! Rewriting of command-line arguments from the spelling of gflags, which Caffe uses, to that of
 //! clap.
 //!
-//! gflags reads flags anywhere on the command line, also before the verb. A flag has one dash or
-//! two, and underscores. A boolean flag is `-shuffle`, `-noshuffle` or `-shuffle=false`. The last
-//! of several equal flags wins.
+//! gflags reads flags anywhere on the command line, also before the verb. A flag starts with one
+//! dash or two, and its name contains underscores. A boolean flag is `-shuffle`, `-noshuffle` or
+//! `-shuffle=false`. If a flag is repeated, the last value applies.
 
 use super::caffe_tools::{self, Tool};
 use clap::{Arg, ArgAction, Command};
@@ -16,9 +16,9 @@ use std::{
 /// Arguments in clap's spelling.
 pub(super) struct ClapArgs {
     pub(super) args: Vec<OsString>,
-    /// Flags of the command `caffe` that the verb does not use, in Caffe's spelling. `args` does not
-    /// contain them.
-    pub(super) unused: Vec<String>,
+    /// Flags of the command `caffe` that the verb does not use, in Caffe's spelling. `args` does
+    /// not contain these flags.
+    pub(super) unused_flags: Vec<String>,
 }
 
 /// Values that a flag takes.
@@ -55,8 +55,7 @@ const CAFFE_FLAGS: [&str; 11] = [
 const EMPTY_BY_DEFAULT: [&str; 9] =
     ["encode-type", "gpu", "log-dir", "model", "phase", "snapshot", "solver", "stage", "weights"];
 
-/// Flags of glog that are accepted without effect, because cortado writes each log line at once,
-/// without colours, and has no log lines of a module's own level.
+/// Flags of glog that are accepted without effect. `docs/from-caffe.md` gives the reasons.
 const WITHOUT_EFFECT: [(&str, Arity); 8] = [
     ("colorlogtostderr", Arity::Switch),
     ("drop-log-memory", Arity::Switch),
@@ -68,7 +67,7 @@ const WITHOUT_EFFECT: [(&str, Arity); 8] = [
     ("vmodule", Arity::Value),
 ];
 
-/// Flags of glog and gflags that are refused, each with the remedy.
+/// Flags of glog and gflags that are refused, each with the reason and, in most cases, a remedy.
 const UNSUPPORTED: [(&str, &str); 15] = [
     ("alsologtoemail", "cortado sends no e-mail; write log files with --log_dir"),
     ("flagfile", "not supported; pass the flags on the command line"),
@@ -105,12 +104,12 @@ enum Item {
     Word(OsString),
 }
 
-/// Rewrites the arguments of a process, whose first is the name of the program, for clap. The
+/// Rewrites the arguments of a process for clap. The first argument is the name of the program. The
 /// result starts with the program and the verb. A program name that is the name of a tool of Caffe,
 /// such as `convert_imageset`, determines the verb. Arguments after `--` stay as they are.
 ///
 /// # Errors
-/// Fails if a flag of gflags or glog is not supported. The message is `flag: problem; remedy`.
+/// Fails if a flag of gflags or glog is not supported. The message starts with the flag.
 pub(super) fn rewrite(
     command: &Command,
     args: impl IntoIterator<Item = OsString>,
@@ -126,21 +125,21 @@ pub(super) fn rewrite(
         }
     }
 
-    let named = program.as_ref().and_then(|program| caffe_tools::by_program(program));
-    let (program, words) = match named {
+    let tool = program.as_ref().and_then(|program| caffe_tools::by_program(program));
+    let (program, words) = match tool {
         // clap prints the name of the program in front of the verb.
         Some(tool) => (Some("cortado".into()), tool_words(tool)),
         None => (program, verb_words(&mut items)),
     };
     let verb = words.first().and_then(|verb| verb.to_str()).unwrap_or_default();
-    let unused = if CAFFE_VERBS.contains(&verb) {
+    let unused_flags = if CAFFE_VERBS.contains(&verb) {
         take_unused(&mut items, command, verb)
     } else {
         Vec::new()
     };
     let words = program.into_iter().chain(words);
     let items = items.into_iter().map(Item::into_arg);
-    Ok(ClapArgs { args: words.chain(items).chain(args).collect(), unused })
+    Ok(ClapArgs { args: words.chain(items).chain(args).collect(), unused_flags })
 }
 
 /// Returns the arities of all flags of the command and of its verbs, by name without dashes.
@@ -184,8 +183,8 @@ fn split_flag(arg: &OsString) -> Option<(String, Option<OsString>)> {
     Some((underscores_to_hyphens(name), value))
 }
 
-/// Appends a flag to the items. Takes the flag's value from the next argument, `rest`, if the flag
-/// needs a value and has none.
+/// Appends a flag to the items. If the flag needs a value and has none, takes the value from
+/// `rest`, the arguments that follow the flag.
 fn add_flag(
     items: &mut Vec<Item>,
     arities: &BTreeMap<String, Arity>,
@@ -205,10 +204,10 @@ fn add_flag(
         items.push(Item::Flag(name, value));
         return Ok(());
     }
-    if let Some(positive) = negated(&name, arities)
+    if let Some(flag) = negated_flag(&name, arities)
         && value.is_none()
     {
-        (name, value) = (positive, Some("false".into()));
+        (name, value) = (flag, Some("false".into()));
     }
     let arity = arities.get(&name).copied();
     if arity == Some(Arity::Value) && value.is_none() {
@@ -219,12 +218,12 @@ fn add_flag(
     }
     let boolean = value.as_ref().and_then(|value| parse_bool(value.to_str()?).ok());
     let is_empty = value.as_ref().is_some_and(|value| value.is_empty());
-    let removed = match arity {
+    let removes_flag = match arity {
         Some(Arity::Switch) => boolean == Some(false),
         Some(Arity::Value) => is_empty && EMPTY_BY_DEFAULT.contains(&&*name),
         _ => false,
     };
-    if removed {
+    if removes_flag {
         items.retain(|item| !matches!(item, Item::Flag(other, _) if *other == name));
         return Ok(());
     }
@@ -239,10 +238,10 @@ fn add_flag(
 }
 
 /// Returns the name of the boolean flag that `name` negates, such as `shuffle` for `noshuffle`.
-fn negated(name: &str, arities: &BTreeMap<String, Arity>) -> Option<String> {
-    let positive = name.strip_prefix("no").filter(|_| !arities.contains_key(name))?;
-    let is_boolean = *arities.get(positive)? != Arity::Value;
-    is_boolean.then(|| positive.to_owned())
+fn negated_flag(name: &str, arities: &BTreeMap<String, Arity>) -> Option<String> {
+    let flag = name.strip_prefix("no").filter(|_| !arities.contains_key(name))?;
+    let is_boolean = *arities.get(flag)? != Arity::Value;
+    is_boolean.then(|| flag.to_owned())
 }
 
 fn is_integer(arg: &OsString) -> bool {
@@ -255,7 +254,7 @@ fn tool_words(tool: &Tool) -> Vec<OsString> {
 }
 
 /// Removes the verb from the items and returns it in clap's spelling. If the verb is `help`, also
-/// removes and returns the verb that the user needs help for.
+/// removes and returns the verb for which the user requests help.
 fn verb_words(items: &mut Vec<Item>) -> Vec<OsString> {
     let mut take_word = || {
         let is_word = |item: &Item| matches!(item, Item::Word(word) if !is_dashed(word));
@@ -291,10 +290,10 @@ fn is_dashed(word: &OsString) -> bool {
 /// Removes the flags of `caffe` that the verb does not define, and returns their names.
 fn take_unused(items: &mut Vec<Item>, command: &Command, verb: &str) -> Vec<String> {
     let verb = command.find_subcommand(verb);
-    let defined: Vec<_> =
+    let defined_names: Vec<_> =
         verb.into_iter().flat_map(Command::get_arguments).flat_map(names).collect();
     let is_unused = |item: &mut Item| match item {
-        Item::Flag(name, _) => CAFFE_FLAGS.contains(&&**name) && !defined.contains(name),
+        Item::Flag(name, _) => CAFFE_FLAGS.contains(&&**name) && !defined_names.contains(name),
         Item::Word(_) => false,
     };
     let unused = items.extract_if(.., is_unused).map(|item| match item {

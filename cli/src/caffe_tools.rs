@@ -2,7 +2,8 @@
 
 use std::{ffi::OsStr, path::Path};
 
-/// Program of Caffe: its name, the verb that replaces it, and flags that select its behaviour.
+/// Program of Caffe: its name, the verb that replaces it, and the flags that the verb needs for the
+/// program's behaviour.
 pub(super) struct Tool {
     name: &'static str,
     pub(super) verb: &'static str,

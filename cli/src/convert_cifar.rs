@@ -34,7 +34,7 @@ pub(super) struct ConvertCifar {
 
 /// Extents of an image: three channels of 32 rows and 32 columns.
 const SHAPE: [i32; 3] = [3, 32, 32];
-/// Bytes of a record: the label, then the pixels.
+/// Length of a record in bytes: one byte for the label, then the pixels.
 const RECORD_BYTES: usize = 1 + 3 * 32 * 32;
 
 impl ConvertCifar {
@@ -47,7 +47,7 @@ impl ConvertCifar {
         let writers = sets.map(|(set, files)| {
             let files: Vec<_> = files.iter().map(|file| self.input.join(file)).collect();
             let path = self.output.join(format!("cifar10_{set}_lmdb"));
-            let total = files.iter().map(|file| records(file)).sum::<Result<u64>>()?;
+            let total = files.iter().map(|file| record_count(file)).sum::<Result<u64>>()?;
             Ok((DatabaseWriter::new(&path, args, Some(total))?, files))
         });
         let writers = writers.into_iter().collect::<Result<Vec<_>>>()?;
@@ -61,9 +61,9 @@ impl ConvertCifar {
     }
 }
 
-/// Returns the number of records of a file. Fails if the size of the file is not a multiple of the
-/// size of a record.
-fn records(file: &Path) -> Result<u64> {
+/// Returns the number of records of a file. Fails if the file is empty, or if its size is not a
+/// multiple of the size of a record.
+fn record_count(file: &Path) -> Result<u64> {
     let bytes = fs::metadata(file).map_err(|error| Error::io(file, error))?.len();
     match (bytes / RECORD_BYTES as u64, bytes % RECORD_BYTES as u64) {
         (1.., 0) => Ok(bytes / RECORD_BYTES as u64),

@@ -129,19 +129,21 @@ impl ConvertImageset {
     /// Returns the bytes of the image's input file if the conversion changes neither its format nor
     /// its pixels, and otherwise encodes the image.
     fn encode(&self, path: &str, image: &Image) -> Result<Vec<u8>> {
-        let kind = |text: &str| match text.to_ascii_lowercase().as_str() {
+        let format = |text: &str| match text.to_ascii_lowercase().as_str() {
             "jpeg" => "jpg".to_owned(),
             other => other.to_owned(),
         };
-        let own = path.rsplit_once('.').map(|(_, end)| kind(end)).unwrap_or_default();
-        let target = self.encode_type.as_deref().map_or_else(|| own.clone(), kind);
-        if target == own && self.resize_height == 0 && !self.gray {
+        let input_format = path.rsplit_once('.').map(|(_, end)| format(end)).unwrap_or_default();
+        let output_format =
+            self.encode_type.as_deref().map_or_else(|| input_format.clone(), format);
+        if output_format == input_format && self.resize_height == 0 && !self.gray {
             return fs::read(path).map_err(|error| Error::io(path, error));
         }
-        match target.as_str() {
+        match output_format.as_str() {
             "png" => image.encode_png(),
             _ => {
-                let reason = format!("{path}: cannot encode as `{target}`; pass --encode_type png");
+                let reason =
+                    format!("{path}: cannot encode as `{output_format}`; pass --encode_type png");
                 Err(Error::InvalidData(reason))
             }
         }

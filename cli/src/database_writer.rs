@@ -42,7 +42,7 @@ pub(super) enum Backend {
 pub(super) struct DatabaseWriter {
     writer: LmdbWriter,
     path: PathBuf,
-    done: u64,
+    written_records: u64,
     total: Option<u64>,
     progress: ProgressLine,
     /// Flag that the handlers of SIGINT and SIGTERM set to stop the conversion.
@@ -53,22 +53,22 @@ pub(super) struct DatabaseWriter {
 /// on an empty line.
 struct ProgressLine {
     /// Time at which the progress line was last drawn; `None` if no progress line is shown.
-    drawn: Option<Instant>,
+    drawn_at: Option<Instant>,
 }
 
 impl ProgressLine {
-    fn show(&mut self, done: u64, total: Option<u64>) {
-        if self.drawn.is_some_and(|drawn| drawn.elapsed() >= REDRAW_INTERVAL) {
-            self.drawn = Some(Instant::now());
+    fn show(&mut self, written_records: u64, total: Option<u64>) {
+        if self.drawn_at.is_some_and(|time| time.elapsed() >= REDRAW_INTERVAL) {
+            self.drawn_at = Some(Instant::now());
             let total = total.map(|total| format!("/{total}")).unwrap_or_default();
-            redraw_line(&format!("{done}{total} records"));
+            redraw_line(&format!("{written_records}{total} records"));
         }
     }
 }
 
 impl Drop for ProgressLine {
     fn drop(&mut self) {
-        if self.drawn.is_some() {
+        if self.drawn_at.is_some() {
             redraw_line("");
         }
     }
@@ -82,8 +82,8 @@ impl DatabaseWriter {
         let DatabaseArgs { backend: Backend::Lmdb, force } = args;
         let writer = LmdbWriter::create(path, force)?;
         let stop = stop_flag(SecondSignal::Ignore)?;
-        let progress = ProgressLine { drawn: logger::shows_progress_line().then(Instant::now) };
-        Ok(Self { writer, path: path.to_owned(), done: 0, total, progress, stop })
+        let progress = ProgressLine { drawn_at: logger::shows_progress_line().then(Instant::now) };
+        Ok(Self { writer, path: path.to_owned(), written_records: 0, total, progress, stop })
     }
 
     /// Appends a record.
@@ -93,8 +93,8 @@ impl DatabaseWriter {
             return Err(Error::InvalidData(format!("{}: {reason}", self.path.display())));
         }
         self.writer.put(key.as_bytes(), &datum.encode_to_vec())?;
-        self.done += 1;
-        self.progress.show(self.done, self.total);
+        self.written_records += 1;
+        self.progress.show(self.written_records, self.total);
         Ok(())
     }
 
@@ -102,11 +102,11 @@ impl DatabaseWriter {
     /// it has no records.
     pub(super) fn finish(self) -> Result<()> {
         drop(self.progress);
-        if self.done == 0 {
+        if self.written_records == 0 {
             let reason = "no records to write; no database was written";
             return Err(Error::InvalidData(format!("{}: {reason}", self.path.display())));
         }
         self.writer.finish()?;
-        print(&format!("{}: {} records\n", self.path.display(), self.done))
+        print(&format!("{}: {} records\n", self.path.display(), self.written_records))
     }
 }

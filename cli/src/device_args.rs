@@ -73,13 +73,13 @@ impl DeviceArgs {
 
     fn options(&self, device: &str) -> DeviceOptions {
         let default_limit = if device == "cpu" { main_memory() } else { None };
-        let products = match self.gemm_backend {
+        let gemm_backend = match self.gemm_backend {
             Some(GemmBackendArg::Cublas) => GemmBackend::Cublas,
             Some(GemmBackendArg::Builtin) | None => GemmBackend::Builtin,
         };
         DeviceOptions {
             threads: self.threads.into(),
-            gemm_backend: products,
+            gemm_backend,
             tf32: self.allow_tf32,
             memory_limit: self.max_memory.or(default_limit),
         }
@@ -99,7 +99,8 @@ impl DeviceArgs {
     }
 }
 
-/// Returns the size of main memory in bytes, if it is known: the memory limit of the device cpu.
+/// Returns the size of main memory in bytes, if known. This is the default memory limit of the
+/// device `cpu`.
 pub(super) fn main_memory() -> Option<usize> {
     usize::try_from(device::host_memory_bytes()?).ok()
 }
@@ -109,8 +110,8 @@ pub(super) fn main_memory() -> Option<usize> {
 pub(super) fn resolve_gpus(gpus: &[GpuArg], known: &[String]) -> Result<Vec<String>> {
     let known_gpus: Vec<_> =
         known.iter().filter(|name| name.starts_with(GPU_PREFIX)).cloned().collect();
-    let requested: Vec<_> = gpus.iter().flat_map(|gpu| gpu.names(&known_gpus)).collect();
-    let missing = requested.iter().find(|name| !known_gpus.contains(name));
+    let names: Vec<_> = gpus.iter().flat_map(|gpu| gpu.names(&known_gpus)).collect();
+    let missing = names.iter().find(|name| !known_gpus.contains(name));
     let known = known.join(", ");
     let reason = match missing {
         _ if known_gpus.is_empty() => {
@@ -120,15 +121,15 @@ pub(super) fn resolve_gpus(gpus: &[GpuArg], known: &[String]) -> Result<Vec<Stri
             format!("no GPU found, only the device {known}{reason}; omit --gpu to run on the CPU")
         }
         Some(missing) => format!("device {missing} not found; the devices are {known}"),
-        None => return Ok(requested),
+        None => return Ok(names),
     };
     Err(Error::InvalidData(format!("--gpu: {reason}")))
 }
 
 /// Returns the device name of the requested GPU. Fails unless exactly one GPU is requested.
 fn single_gpu(gpus: &[GpuArg], known: &[String]) -> Result<String> {
-    let mut named = resolve_gpus(gpus, known)?;
-    match (named.pop(), named.len()) {
+    let mut names = resolve_gpus(gpus, known)?;
+    match (names.pop(), names.len()) {
         (Some(name), 0) => Ok(name),
         _ => Err(Error::InvalidData("--gpu: a net runs on one device; pass one number".into())),
     }
@@ -161,11 +162,12 @@ fn threads() -> impl TypedValueParser<Value = u16> {
 /// their default values.
 fn gemm_note(options: DeviceOptions, device: &AnyDevice) -> String {
     let version = device.properties().into_iter().find(|(name, _)| *name == "cuBLAS");
-    let by = version.map_or(String::new(), |(name, version)| format!(" by {name} {version}"));
-    match (options.tf32, &by[..]) {
+    let by_library =
+        version.map_or(String::new(), |(name, version)| format!(" by {name} {version}"));
+    match (options.tf32, &by_library[..]) {
         (false, "") => String::new(),
-        (false, by) => format!(", GEMM{by}"),
-        (true, by) => format!(", GEMM{by} in TF32"),
+        (false, by_library) => format!(", GEMM{by_library}"),
+        (true, by_library) => format!(", GEMM{by_library} in TF32"),
     }
 }
 

@@ -28,7 +28,7 @@ impl DeviceQuery {
     pub(super) fn run(self) -> Result<()> {
         let known = device::device_names();
         let open = |name: &String| device::open(name, DeviceOptions::default());
-        let all = self.device.is_none() && self.gpu.is_empty();
+        let lists_all = self.device.is_none() && self.gpu.is_empty();
         let names = match (self.device, &self.gpu[..]) {
             (Some(name), _) => vec![name],
             (None, []) => known,
@@ -36,7 +36,7 @@ impl DeviceQuery {
         };
         let descriptions = names.iter().map(|name| match open(name) {
             // A GPU that cortado cannot use must not hide the other devices.
-            Err(error) if all => Ok(format!("{name}\n  not usable  {error}\n")),
+            Err(error) if lists_all => Ok(format!("{name}\n  not usable  {error}\n")),
             device => Ok(describe_device(&device?)),
         });
         print(&descriptions.collect::<Result<Vec<_>>>()?.join("\n"))

@@ -13,12 +13,12 @@ pub(super) fn escape_lines(text: &str) -> String {
     text.split('\n').map(escape_control).collect::<Vec<_>>().join("\n")
 }
 
-/// Escapes the characters that [`escape_control`] escapes in the strings of the JSON text `json`.
+/// In the strings of the JSON text `json`, escapes the characters that [`escape_control`] escapes.
 /// Keeps the line breaks between values.
 pub(super) fn escape_json(json: &str) -> String {
     let escape = |c: char| match c {
         '\n' => c.into(),
-        // All interpreted characters have at most 16 bits.
+        // The code points of all interpreted characters have at most 16 bits.
         c if is_interpreted(c) => format!("\\u{:04x}", u32::from(c)),
         c => c.into(),
     };

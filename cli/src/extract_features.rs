@@ -73,7 +73,7 @@ fn name_list(text: &str) -> Result<NameList, String> {
     Ok(NameList(text.split(',').map(str::to_owned).collect()))
 }
 
-/// Parses the number of a GPU, such as `1` or `DEVICE_ID=1`. Caffe's help writes the latter.
+/// Parses the number of a GPU, such as `1` or `DEVICE_ID=1`. Caffe's help shows the second form.
 fn device_id(text: &str) -> Result<u32, String> {
     let number = text.strip_prefix("DEVICE_ID=").unwrap_or(text);
     number.parse().map_err(|_| "expected the number of a GPU".into())
@@ -107,9 +107,9 @@ impl ExtractFeatures {
             let reason = format!("unknown blob `{unknown}`");
             return Err(with_path(Error::InvalidData(reason)));
         }
-        let new =
+        let create =
             |path: &String| Ok((DatabaseWriter::new(path.as_ref(), self.database_args, None)?, 0));
-        let mut databases: Vec<_> = self.databases.0.iter().map(new).collect::<Result<_>>()?;
+        let mut databases: Vec<_> = self.databases.0.iter().map(create).collect::<Result<_>>()?;
         for _ in 0..self.batches {
             net.forward()?;
             for (name, (writer, next)) in self.blobs.0.iter().zip(&mut databases) {
@@ -128,8 +128,8 @@ fn store(blob: &Blob<f32>, writer: &mut DatabaseWriter, next: &mut u64) -> Resul
     let [channels, height, width] =
         [blob.channels()?, blob.height()?, blob.width()?].map(|extent| Some(extent as i32));
     let data = blob.data()?;
-    let item = blob.count() / blob.num()?.max(1);
-    for values in data.host()?.chunks_exact(item.max(1)) {
+    let item_len = blob.count() / blob.num()?.max(1);
+    for values in data.host()?.chunks_exact(item_len.max(1)) {
         let float_data = values.to_vec();
         let datum = Datum { channels, height, width, float_data, ..Default::default() };
         writer.put(&format!("{next:010}"), &datum)?;

@@ -11,7 +11,8 @@ use std::path::PathBuf;
 /// Heading of the log flags in the help of a verb.
 const HEADING: &str = "Log options, as in glog";
 
-/// Flags of the log. The environment variable `GLOG_x` sets the default of the flag `x`.
+/// Flags of the log. The environment variable `GLOG_x` sets the default of the flag `x`, except for
+/// `--alsologtostderr`.
 #[derive(Args)]
 #[command(next_help_heading = HEADING)]
 pub(super) struct LogArgs {
@@ -35,12 +36,12 @@ pub(super) struct LogArgs {
     #[arg(long, global = true, hide_short_help = true, value_name = "N", default_value_t = 0)]
     #[arg(env = "GLOG_minloglevel", hide_env_values = true, allow_negative_numbers = true)]
     minloglevel: i32,
-    /// Folder for log files, which has to exist: a file per severity, and a link to the latest such
-    /// as caffe.INFO. Without this flag, cortado writes no log files
+    /// Existing folder for log files: a file per severity, and a link to the latest file, such as
+    /// caffe.INFO. Without this flag, cortado writes no log files
     #[arg(long, global = true, hide_short_help = true, value_name = "DIR")]
     #[arg(env = "GLOG_log_dir", hide_env_values = true)]
     log_dir: Option<PathBuf>,
-    /// Level of details; a level above 0 has the effect of --verbose
+    /// Level of detail; a level above 0 has the effect of --verbose
     #[arg(long, global = true, hide_short_help = true, value_name = "N", default_value_t = 0)]
     #[arg(env = "GLOG_v", hide_env_values = true, allow_negative_numbers = true)]
     v: i32,
@@ -49,8 +50,8 @@ pub(super) struct LogArgs {
     #[arg(value_parser = parse_bool, num_args = 0..=1, require_equals = true)]
     #[arg(default_missing_value = "true", env = "GLOG_log_prefix", hide_env_values = true)]
     log_prefix: Option<bool>,
-    /// Write the year in the date of each log line, as glog 0.5 and later; Caffe's scripts expect
-    /// dates without year
+    /// Write the year in the date of each log line, like glog 0.5 and later; Caffe's scripts
+    /// expect dates without year
     #[arg(long, global = true, hide_short_help = true, env = "GLOG_log_year_in_prefix")]
     #[arg(value_parser = parse_bool, hide_env_values = true)]
     log_year_in_prefix: bool,
@@ -94,8 +95,8 @@ impl LogArgs {
     }
 }
 
-/// Returns the log level of one of glog's severities. glog's severity 3, FATAL, ends the process
-/// and has no level.
+/// Returns the filter for log lines of glog's severity `severity` or higher. Severity 3, FATAL,
+/// ends the process in glog; no level corresponds to it.
 fn from_severity(severity: i32) -> LevelFilter {
     match severity {
         ..=0 => LevelFilter::Trace,

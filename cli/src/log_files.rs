@@ -21,8 +21,7 @@ const SEVERITIES: [(&str, Level); 3] =
 
 /// Log files of a process, such as `caffe.host.user.log.INFO.20260131-235959.4321`.
 ///
-/// The first line of a severity creates the file of the severity and a link to the file, such as
-/// `caffe.INFO`.
+/// The first line for a file creates the file, and a link to the file, such as `caffe.INFO`.
 pub(super) struct LogFiles {
     folder: PathBuf,
     program: String,
@@ -62,12 +61,13 @@ impl LogFiles {
             prefix,
             files: Mutex::default(),
         };
-        let logged = SEVERITIES.iter().zip(&mut files).find(|((_, lowest), _)| *lowest <= level);
-        if let Some(((severity, _), file)) = logged {
-            let created = log_files.open(severity).map_err(|error| {
+        let first_file =
+            SEVERITIES.iter().zip(&mut files).find(|((_, lowest), _)| *lowest <= level);
+        if let Some(((severity, _), file)) = first_file {
+            let opened = log_files.open(severity).map_err(|error| {
                 Error::io(log_files.path(severity), error).context("--log_dir".to_owned())
             });
-            *file = LogFile::Open(created?);
+            *file = LogFile::Open(opened?);
         }
         log_files.files = Mutex::new(files);
         Ok(log_files)
@@ -106,11 +106,11 @@ impl LogFiles {
     fn open(&self, severity: &str) -> io::Result<File> {
         let path = self.path(severity);
         let mut file = File::options().create(true).append(true).open(&path)?;
-        let (created, host) = (Zoned::now().strftime("%Y/%m/%d %H:%M:%S"), host());
+        let (time, host) = (Zoned::now().strftime("%Y/%m/%d %H:%M:%S"), host());
         let format = self.prefix.description();
         write!(
             file,
-            "Log file created at: {created}\nRunning on machine: {host}\nLog line format: {format}\n"
+            "Log file created at: {time}\nRunning on machine: {host}\nLog line format: {format}\n"
         )?;
         if let Some(target) = path.file_name() {
             link(target.as_ref(), &self.folder.join(format!("{}.{severity}", self.program)));
@@ -130,7 +130,7 @@ fn host() -> String {
     gethostname().to_string_lossy().into_owned()
 }
 
-/// Links `link` to the file `target` in the same folder, like glog. Like glog, ignores errors,
+/// Creates the link `link` to the file `target` in the same folder. Like glog, ignores errors,
 /// because some file systems have no links.
 #[cfg(unix)]
 fn link(target: &Path, link: &Path) {

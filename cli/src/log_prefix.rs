@@ -11,12 +11,13 @@ pub(super) enum Prefix {
     None,
     /// The prefix of glog up to version 0.4, such as `I0131 23:59:59.123456  4321 file.rs:12] `.
     WithoutYear,
-    /// The prefix of later versions of glog, such as `I20260131 23:59:59.123456  4321 file.rs:12] `.
+    /// The prefix of later versions of glog, such as
+    /// `I20260131 23:59:59.123456  4321 file.rs:12] `.
     WithYear,
 }
 
 impl Prefix {
-    /// Returns the text before the message of a line that source line `line` of `path` logs now.
+    /// Returns the prefix of a log line that line `line` of the source file `path` writes now.
     pub(super) fn text(self, level: Level, path: &str, line: u32) -> String {
         let format = match self {
             Self::None => return String::new(),
@@ -29,7 +30,8 @@ impl Prefix {
             _ => 'I',
         };
         let file = path.rsplit(['/', '\\']).next().unwrap_or(path);
-        // glog also pads the number of the thread to five characters.
+        // Where cortado writes the process id, glog writes the thread id, padded to five
+        // characters.
         let (time, pid) = (Zoned::now().strftime(format), process::id());
         format!("{severity}{time} {pid:>5} {file}:{line}] ")
     }

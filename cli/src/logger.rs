@@ -10,7 +10,7 @@ use std::{
     sync::OnceLock,
 };
 
-/// Where and how the log is written.
+/// Destinations, levels and format of the log.
 pub(super) struct LogOptions {
     /// Maximum level of the lines that are logged.
     pub(super) level: LevelFilter,
@@ -37,7 +37,7 @@ pub(super) fn shows_progress_line() -> bool {
     LOGGER.get().is_some_and(|options| options.progress_line)
 }
 
-/// Writes an error to the log files only, as for an error that standard error shows in another
+/// Writes an error to the log files only. The caller writes the error to standard error in another
 /// form.
 pub(super) fn log_to_files(message: &str) {
     let Some(LogOptions { level, prefix, files: Some(files), .. }) = LOGGER.get() else { return };
@@ -49,8 +49,8 @@ pub(super) fn log_to_files(message: &str) {
 
 impl LogOptions {
     fn writes_to_stderr(&self, metadata: &Metadata<'_>) -> bool {
-        let replaced = self.progress_line && metadata.target() == caffe_log::TARGET;
-        metadata.level() <= self.stderr_level && !replaced
+        let is_replaced = self.progress_line && metadata.target() == caffe_log::TARGET;
+        metadata.level() <= self.stderr_level && !is_replaced
     }
 }
 

@@ -1,9 +1,9 @@
 //! The `cortado` command, with Caffe's verbs and flags.
 //!
 //! Each verb of the command has its own source file. Results go to standard output. Logs go to
-//! standard error, as lines in Caffe's format, and to the files of `--log_dir`. If standard error is
-//! a terminal, a progress line replaces the log lines. The command prints an error as one line. The exit status is 1 if the
-//! verb failed and 2 if the arguments were wrong.
+//! standard error, as lines in Caffe's format, and to the files of `--log_dir`. If standard error
+//! is a terminal, a progress line replaces the log lines. The command prints an error as one line.
+//! The exit status is 1 if the verb failed and 2 if the arguments were wrong.
 
 mod byte_size;
 mod classification;
@@ -114,7 +114,7 @@ fn main() -> ExitCode {
         Ok(options) => logger::install(options),
         Err(error) => return report_failure(&error),
     }
-    for flag in rewritten.unused {
+    for flag in rewritten.unused_flags {
         log::warn!("{flag}: ignored, because the verb does not use it");
     }
     let outcome = match verb {

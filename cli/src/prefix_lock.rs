@@ -1,4 +1,4 @@
-//! A lock file by which a training process sees another one with the same snapshot prefix.
+//! Lock file by which a training process detects another process with the same snapshot prefix.
 
 use std::{
     fs::{self, File, TryLockError},
@@ -11,7 +11,7 @@ use std::{
 /// operating system unlocks the file if the process dies.
 pub(super) struct PrefixLock {
     path: PathBuf,
-    _locked: File,
+    _file: File,
 }
 
 impl PrefixLock {
@@ -27,15 +27,15 @@ impl PrefixLock {
         let mut file = opened.ok()?;
         match file.try_lock() {
             Ok(()) => {
-                // The process id is only for the message of another process.
+                // Ignore errors, because only the warning of another process needs the process id.
                 let _ = file.set_len(0).and_then(|()| write!(file, "{}", process::id()));
-                Some(Self { path, _locked: file })
+                Some(Self { path, _file: file })
             }
             Err(TryLockError::WouldBlock) => {
                 let mut id = String::new();
-                let known = file.read_to_string(&mut id).is_ok() && id.parse::<u32>().is_ok();
+                let has_id = file.read_to_string(&mut id).is_ok() && id.parse::<u32>().is_ok();
                 let process =
-                    if known { format!("process {id}") } else { "another process".into() };
+                    if has_id { format!("process {id}") } else { "another process".into() };
                 let prefix = prefix.display();
                 log::warn!(
                     "{process} is training with the same snapshot prefix `{prefix}`: each of the \

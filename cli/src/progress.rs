@@ -14,9 +14,9 @@ pub(super) const CLEAR_LINE: &str = "\r\x1b[K";
 /// Minimum time between two redraws of the progress line.
 pub(super) const REDRAW_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Largest and smallest width of the progress bar, in characters.
+/// Smallest and largest width of the progress bar, in characters.
 const BAR_WIDTH: RangeInclusive<usize> = 6..=20;
-/// Minimum share of the time spent waiting for data that the progress line shows.
+/// Smallest wait for data that the progress line shows, as a share of the elapsed time.
 const MIN_SHOWN_WAIT: f64 = 0.01;
 
 /// Display of training progress, which redraws a progress line and prints a line for each test and
@@ -62,7 +62,7 @@ impl Progress {
 
     fn draw(&mut self, iteration: usize, loss: f64, rate: f64, waited: Duration) {
         let now = Instant::now();
-        let mut waiting = String::new();
+        let mut wait_text = String::new();
         if let Some((last_time, last_iteration, last_waited)) = self.last_draw {
             let elapsed = now - last_time;
             if elapsed < REDRAW_INTERVAL {
@@ -70,14 +70,14 @@ impl Progress {
             }
             let share = waited.saturating_sub(last_waited).as_secs_f64() / elapsed.as_secs_f64();
             if share >= MIN_SHOWN_WAIT {
-                waiting = format!("waiting for data {:.0}%", 100.0 * share);
+                wait_text = format!("waiting for data {:.0}%", 100.0 * share);
             }
             let speed = (iteration - last_iteration) as f64 / elapsed.as_secs_f64();
             self.speed = Some(self.speed.map_or(speed, |old| 0.8 * old + 0.2 * speed));
         }
         self.last_draw = Some((now, iteration, waited));
         let mut parts = progress_parts(iteration, self.max_iter, self.speed, loss, rate);
-        parts.push((Priority::Wait, waiting));
+        parts.push((Priority::Wait, wait_text));
         let done = iteration as f64 / self.max_iter.max(1) as f64;
         redraw_line(&progress_line(done, parts, terminal::line_width()));
     }
@@ -134,11 +134,11 @@ fn progress_line(done: f64, mut parts: Vec<Part>, width: usize) -> String {
             let filled = ((done * bar as f64) as usize).min(bar);
             return format!("{}{} {line}", "█".repeat(filled), "░".repeat(bar - filled));
         }
-        let least = parts.iter().map(|(priority, _)| *priority).min();
-        if parts.len() <= 1 || (length <= width && least != Some(Priority::Rate)) {
+        let least_priority = parts.iter().map(|(priority, _)| *priority).min();
+        if parts.len() <= 1 || (length <= width && least_priority != Some(Priority::Rate)) {
             return line.chars().take(width).collect();
         }
-        parts.retain(|(priority, _)| Some(*priority) != least);
+        parts.retain(|(priority, _)| Some(*priority) != least_priority);
     }
 }
 

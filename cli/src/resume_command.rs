@@ -13,22 +13,22 @@ use std::{
 pub(super) struct ResumeCommand {
     args: Vec<OsString>,
     /// Iteration and solver state of the last snapshot.
-    last: Option<(usize, PathBuf)>,
+    last_snapshot: Option<(usize, PathBuf)>,
 }
 
 impl ResumeCommand {
     pub(super) fn new() -> Self {
-        Self { args: env::args_os().collect(), last: None }
+        Self { args: env::args_os().collect(), last_snapshot: None }
     }
 
     pub(super) fn observe(&mut self, event: &Event<'_>) {
         match *event {
             Event::Snapshot { iteration, state, .. } => {
-                self.last = Some((iteration, state.to_owned()));
+                self.last_snapshot = Some((iteration, state.to_owned()));
             }
             Event::Finished { early: true, .. } => {
-                if let Some((iteration, state)) = &self.last {
-                    let command = resuming(&self.args, state);
+                if let Some((iteration, state)) = &self.last_snapshot {
+                    let command = resume_command(&self.args, state);
                     if logger::shows_progress_line() {
                         print_line(&format!("resume from iteration {iteration} with: {command}"));
                     }
@@ -45,7 +45,7 @@ impl ResumeCommand {
 
 /// Returns the command line `args` with `--snapshot STATE` in place of the flags `--snapshot` and
 /// `--weights`, quoted for a POSIX shell.
-fn resuming(args: &[OsString], state: &Path) -> String {
+fn resume_command(args: &[OsString], state: &Path) -> String {
     let mut words = Vec::new();
     let mut args = args.iter().map(|arg| arg.to_string_lossy());
     while let Some(arg) = args.next() {
@@ -74,10 +74,10 @@ fn quote(arg: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::resuming;
+    use super::resume_command;
 
     #[test]
-    fn a_resuming_command_replaces_the_snapshot_and_the_weights() {
+    fn the_resume_command_replaces_the_snapshot_and_the_weights() {
         let state = "run/a b_iter_7.solverstate".as_ref();
         let cases = [
             ("cortado train --solver s.prototxt", "cortado train --solver s.prototxt"),
@@ -89,7 +89,7 @@ mod tests {
         for (args, want) in cases {
             let args: Vec<_> = args.split(' ').map(Into::into).collect();
             let want = format!("{want} --snapshot 'run/a b_iter_7.solverstate'");
-            assert_eq!(resuming(&args, state), want);
+            assert_eq!(resume_command(&args, state), want);
         }
     }
 }

@@ -18,14 +18,15 @@ impl SnapshotKeep {
     /// may have written. Logs a warning if a file cannot be removed.
     pub(super) fn observe(&self, event: &Event<'_>) {
         let Event::Snapshot { iteration, model, .. } = event else { return };
-        let mut old = snapshots(model);
-        old.retain(|(snapshot, _)| snapshot <= iteration);
-        let mut iterations: Vec<_> = old.iter().map(|(snapshot, _)| *snapshot).collect();
+        let mut candidates = snapshots(model);
+        candidates.retain(|(snapshot, _)| snapshot <= iteration);
+        let mut iterations: Vec<_> = candidates.iter().map(|(snapshot, _)| *snapshot).collect();
         iterations.sort_unstable();
         iterations.dedup();
-        let Some(removed) = iterations.len().checked_sub(self.count) else { return };
-        for (_, path) in old.iter().filter(|(snapshot, _)| iterations[..removed].contains(snapshot))
-        {
+        let Some(removed_count) = iterations.len().checked_sub(self.count) else { return };
+        let is_removed =
+            |(snapshot, _): &&(usize, PathBuf)| iterations[..removed_count].contains(snapshot);
+        for (_, path) in candidates.iter().filter(is_removed) {
             if let Err(error) = fs::remove_file(path) {
                 log::warn!("--snapshot-keep: {}: {error}", path.display());
             }
@@ -50,6 +51,6 @@ fn snapshots(model: &Path) -> Vec<(usize, PathBuf)> {
 fn iteration_of(path: &Path, prefix: &str) -> Option<usize> {
     let rest = path.file_name()?.to_str()?.strip_prefix(prefix)?.strip_prefix("_iter_")?;
     let (iteration, suffix) = rest.split_once('.')?;
-    let known = ["caffemodel", "solverstate", "caffemodel.h5", "solverstate.h5"];
-    known.contains(&suffix).then(|| iteration.parse().ok())?
+    let suffixes = ["caffemodel", "solverstate", "caffemodel.h5", "solverstate.h5"];
+    suffixes.contains(&suffix).then(|| iteration.parse().ok())?
 }

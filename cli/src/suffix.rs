@@ -1,4 +1,4 @@
-//! Checks of the suffixes of output files, which tell the user's intended format.
+//! Checks of the suffixes of output files, by which the user selects a format.
 
 use cortado::error::{Error, Result};
 use std::path::Path;
@@ -11,7 +11,7 @@ pub(super) fn check_svg(path: &Path) -> Result<()> {
     }
 }
 
-/// Fails if the suffix of `path` is that of another format than Caffe's binary messages. Caffe
+/// Fails if the suffix of `path` is that of a format other than Caffe's binary messages. Caffe
 /// accepts any suffix, so unknown suffixes are valid.
 pub(super) fn check_binaryproto(path: &Path) -> Result<()> {
     const OTHERS: [&str; 8] = ["h5", "jpeg", "jpg", "npy", "npz", "png", "prototxt", "safetensors"];

@@ -40,7 +40,8 @@ pub(super) struct Train {
     /// Solver definition, in text format
     #[arg(long, value_name = "FILE")]
     solver: PathBuf,
-    /// Solver state to resume from: .solverstate or .solverstate.h5. The extension .h5 may be omitted
+    /// Solver state to resume from: .solverstate or .solverstate.h5. The extension .h5 may be
+    /// omitted
     #[arg(long, value_name = "FILE", conflicts_with = "weights")]
     snapshot: Option<PathBuf>,
     /// Trained weights to start from, matched by layer name: .safetensors, .npz, .h5 or caffemodel
@@ -170,8 +171,8 @@ fn check_solver_state(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Shows the progress of training: as a progress line or as Caffe's log lines on standard error, and
-/// as log lines in the log files. If the log level is below `Info`, shows no progress.
+/// Shows the progress of training: as a progress line or as Caffe's log lines on standard error,
+/// and as log lines in the log files. If the log level is below `Info`, shows no progress.
 fn show_progress(solver: &mut Solver<f32>) {
     if logger::shows_progress_line() {
         let mut progress = Progress::new(solver.param().max_iter());

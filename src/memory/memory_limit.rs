@@ -1,4 +1,4 @@
-//! A limit of the memory that the handles of one device allocate together.
+//! A limit on the memory that the handles of one device allocate together.
 
 use super::host_bytes::{HostBytes, HostStorage};
 use crate::{
@@ -24,10 +24,10 @@ impl MemoryLimit {
         Self { limit, used: Mutex::new(0) }
     }
 
-    /// Counts `bytes` more bytes of the device called `device`.
+    /// Counts `bytes` more bytes toward the limit. The error names the device `device`.
     ///
     /// # Errors
-    /// [`Error::MemoryLimit`] if the limit does not allow the bytes.
+    /// [`Error::MemoryLimit`] if the sum of all counted bytes would exceed the limit.
     pub(crate) fn count(self: &Arc<Self>, device: &str, bytes: usize) -> Result<CountedBytes> {
         let mut used = self.used.lock();
         match used.checked_add(bytes).filter(|&sum| sum <= self.limit) {

@@ -2,7 +2,7 @@
 
 use super::{
     build_log::{log_layer, log_net},
-    definition_check::{describe_empty, locate, warn_about_layers},
+    definition_check::{describe_empty_net, locate, warn_about_layers},
     filter::filter_net,
     graph::{Net, NetBlob, NetLayer, Param},
     split::{insert_splits, unknown_bottom_error},
@@ -163,7 +163,7 @@ impl<T: Element> NetBuilder<T> {
         let net =
             self.build(definition).map_err(|error| locate(error, path, definition, &state))?;
         if net.nodes.is_empty() {
-            let error = Error::InvalidData(describe_empty(definition, &state));
+            let error = Error::InvalidData(describe_empty_net(definition, &state));
             return Err(error.context(path.display().to_string()));
         }
         Ok(net)

@@ -8,8 +8,7 @@ use crate::{
 use std::{collections::HashMap, fs, path::Path};
 
 /// Adds the path of the definition's file to an error that arose while a net was built. If the
-/// error names a layer, and one layer of the definition in state `state` has this name, adds the
-/// line of that layer, too.
+/// error names a layer, and the name is unique in state `state`, also adds the line of that layer.
 pub(super) fn locate(
     error: Error,
     path: &Path,
@@ -38,16 +37,17 @@ fn layer_line(
 ) -> Option<usize> {
     let lines = proto::layer_lines(&fs::read(path).ok()?);
     let is_named = |layer: &LayerParameter| {
-        let single = NetParameter { layer: vec![layer.clone()], ..NetParameter::default() };
-        layer.name() == name && filter_net(&single, state).is_ok_and(|net| !net.layer.is_empty())
+        let single_layer = NetParameter { layer: vec![layer.clone()], ..NetParameter::default() };
+        layer.name() == name
+            && filter_net(&single_layer, state).is_ok_and(|net| !net.layer.is_empty())
     };
-    let mut matching = (0..definition.layer.len()).filter(|&i| is_named(&definition.layer[i]));
-    let (index, None) = (matching.next()?, matching.next()) else { return None };
+    let mut indices = (0..definition.layer.len()).filter(|&i| is_named(&definition.layer[i]));
+    let (index, None) = (indices.next()?, indices.next()) else { return None };
     lines.get(index).copied().filter(|_| lines.len() == definition.layer.len())
 }
 
 /// Returns the reason why a net has no layers.
-pub(super) fn describe_empty(definition: &NetParameter, state: &NetState) -> String {
+pub(super) fn describe_empty_net(definition: &NetParameter, state: &NetState) -> String {
     match definition.layer.len() {
         0 => "net has no layers".into(),
         count => {

@@ -20,14 +20,14 @@ impl<T: Element> Net<T> {
     /// let text = r#"layer { name: "data" type: "Data" top: "image" top: "label"
     ///     data_param { source: "digits:test?count=100" batch_size: 10 } }"#;
     /// let build = || Net::<f32>::builder(&CpuDevice::new()).build(&parse_text(text, "net")?);
-    /// let (mut whole, mut resumed) = (build()?, build()?);
-    /// whole.forward()?;
-    /// assert_eq!(whole.run_state()?.layer[0].position(), 10); // the next record
-    /// resumed.set_run_state(&whole.run_state()?)?;
-    /// whole.forward()?;
-    /// resumed.forward()?;
+    /// let (mut net, mut resumed_net) = (build()?, build()?);
+    /// net.forward()?;
+    /// assert_eq!(net.run_state()?.layer[0].position(), 10); // the next record
+    /// resumed_net.set_run_state(&net.run_state()?)?;
+    /// net.forward()?;
+    /// resumed_net.forward()?;
     /// let image = |net: &Net<f32>| net.blob("image").unwrap().to_vec();
-    /// assert_eq!(image(&whole)?, image(&resumed)?);
+    /// assert_eq!(image(&net)?, image(&resumed_net)?);
     /// # Ok::<(), cortado::Error>(())
     /// ```
     ///
@@ -45,8 +45,8 @@ impl<T: Element> Net<T> {
     }
 
     /// Restores the states of the layers from `state`. A layer without an entry in `state` keeps
-    /// its current state. If a layer has several entries, the last one counts. Logs warnings for
-    /// entries whose layers are not in the net.
+    /// its current state. If a layer has several entries, the last one applies. Logs warnings
+    /// for entries whose layers are not in the net.
     ///
     /// # Errors
     /// Returns the errors of [`Layer::set_state`](crate::layer::Layer::set_state), with the layer's
@@ -58,26 +58,27 @@ impl<T: Element> Net<T> {
     }
 
     fn restore_layers(&mut self, state: &NetRunState) -> Result<()> {
-        let (mut states, mut unknown) = (BTreeMap::new(), 0);
+        let (mut states, mut unknown_count) = (BTreeMap::new(), 0);
         for state in &state.layer {
             match self.layer_index(state.name()) {
-                // Restoring the state of a data layer opens its source, so restore it only once.
+                // Restoring the state of a data layer opens its source, so restore each layer only
+                // once.
                 Some(index) => drop(states.insert(index, state)),
                 None => {
-                    unknown += 1;
-                    if unknown <= limits::WARNINGS {
+                    unknown_count += 1;
+                    if unknown_count <= limits::WARNINGS {
                         log::warn!("no layer `{}`: its state is not restored", state.name());
                     }
                 }
             }
         }
-        if unknown > limits::WARNINGS {
-            let more = unknown - limits::WARNINGS;
+        if unknown_count > limits::WARNINGS {
+            let more = unknown_count - limits::WARNINGS;
             log::warn!("{more} more states of layers that the net does not have");
         }
         for (index, state) in states {
-            let set = self.nodes[index].layer.set_state(state);
-            set.map_err(|error| self.in_layer(index, error))?;
+            let outcome = self.nodes[index].layer.set_state(state);
+            outcome.map_err(|error| self.in_layer(index, error))?;
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ fn rewritten(line: &str) -> Result<(String, Vec<String>), String> {
     let args = line.split(' ').map(Into::into);
     let rewritten = rewrite(&crate::Command::command(), args)?;
     let words: Vec<_> = rewritten.args.iter().map(|word| word.to_str().unwrap()).collect();
-    Ok((words.join(" "), rewritten.unused))
+    Ok((words.join(" "), rewritten.unused_flags))
 }
 
 #[test]
@@ -45,14 +45,14 @@ fn booleans_have_gflags_spellings_and_the_last_one_wins() {
         let want = "c convert-imageset a b";
         assert_eq!(rewritten(&format!("c convert_imageset {off} a b")).unwrap().0, want);
     }
-    let default_true = [
+    let cases = [
         ("-alsologtostderr", "--alsologtostderr=true"),
         ("-noalsologtostderr", "--alsologtostderr=false"),
         ("--alsologtostderr=0", "--alsologtostderr=false"),
         ("-shuffle=maybe", "--shuffle=maybe"),
         ("-noshuffle=1", "--noshuffle=1"),
     ];
-    for (flag, want) in default_true {
+    for (flag, want) in cases {
         assert_eq!(rewritten(&format!("c train {flag}")).unwrap().0, format!("c train {want}"));
     }
 }
@@ -101,7 +101,7 @@ fn an_unsupported_flag_is_an_error_with_a_remedy() {
     assert_eq!(error, "--log_link: not supported; --log_dir writes the links");
 }
 
-/// The values of flags must be known before the verb is.
+/// `rewrite` needs the arities of the flags before it knows the verb.
 #[test]
 fn a_flag_has_the_same_arity_in_all_verbs() {
     let command = crate::Command::command();

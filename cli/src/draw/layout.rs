@@ -29,36 +29,36 @@ impl DrawLayout {
     /// branch gets the next free lane.
     pub(super) fn new(rows: &[Row]) -> Self {
         let mut lines = blob_lines(rows);
-        let mut written = vec![Vec::new(); rows.len()];
-        let mut read = vec![Vec::new(); rows.len()];
+        let mut written_lines = vec![Vec::new(); rows.len()];
+        let mut read_lines = vec![Vec::new(); rows.len()];
         for (index, line) in lines.iter().enumerate() {
-            written[line.from].push(index);
-            line.readers.iter().for_each(|&row| read[row].push(index));
+            written_lines[line.from].push(index);
+            line.readers.iter().for_each(|&row| read_lines[row].push(index));
         }
         let mut occupied: Vec<bool> = Vec::new();
         let mut marks = Vec::with_capacity(rows.len());
         for row in 0..rows.len() {
-            for &index in &read[row] {
+            for &index in &read_lines[row] {
                 if lines[index].readers.last() == Some(&row) {
                     occupied[lines[index].lane] = false;
                 }
             }
-            let lanes = || read[row].iter().map(|&index| lines[index].lane);
-            let (ending, any) = (lanes().filter(|&lane| !occupied[lane]).min(), lanes().min());
-            for &index in &written[row] {
-                let ending = ending.filter(|&lane| !occupied[lane]);
-                let lane = ending.or_else(|| occupied.iter().position(|occupied| !occupied));
+            let lanes = || read_lines[row].iter().map(|&index| lines[index].lane);
+            let (free_lane, first_lane) =
+                (lanes().filter(|&lane| !occupied[lane]).min(), lanes().min());
+            for &index in &written_lines[row] {
+                let free_lane = free_lane.filter(|&lane| !occupied[lane]);
+                let lane = free_lane.or_else(|| occupied.iter().position(|occupied| !occupied));
                 let lane = lane.unwrap_or_else(|| {
                     occupied.push(false);
                     occupied.len() - 1
                 });
-                // A blob that no layer reads does not occupy the lane below the layer that computes
-                // it.
+                // If no layer reads a blob, the lane is free below the layer that computes it.
                 occupied[lane] = !lines[index].readers.is_empty();
                 lines[index].lane = lane;
             }
-            let own = written[row].first().map(|&index| lines[index].lane);
-            marks.push(own.or(any).unwrap_or(0));
+            let own_lane = written_lines[row].first().map(|&index| lines[index].lane);
+            marks.push(own_lane.or(first_lane).unwrap_or(0));
         }
         Self { marks, lines, lane_count: occupied.len().max(1) }
     }

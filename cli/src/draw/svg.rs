@@ -19,12 +19,12 @@ const COLUMN_GAP: f64 = 22.0;
 /// Returns the drawing of a net as an SVG document.
 pub(super) fn draw(title: &str, rows: &[Row]) -> String {
     let layout = DrawLayout::new(rows);
-    let columns: Vec<Vec<String>> = rows.iter().map(row_texts).collect();
+    let texts: Vec<Vec<String>> = rows.iter().map(row_texts).collect();
     let mut x = MARGIN + layout.lane_count as f64 * LANE_WIDTH;
     let mut starts = Vec::new();
-    for column in 0..columns.first().map_or(0, Vec::len) {
+    for column in 0..texts.first().map_or(0, Vec::len) {
         starts.push(x);
-        let length = columns.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+        let length = texts.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
         if length > 0 {
             x += length as f64 * CHARACTER_WIDTH + COLUMN_GAP;
         }
@@ -49,12 +49,12 @@ pub(super) fn draw(title: &str, rows: &[Row]) -> String {
             svg,
             r#"<circle cx="{x}" cy="{y}" r="6" fill="{fill}" stroke="{colour}" stroke-width="2.5"/>"#
         );
-        for (column, (text, start)) in columns[index].iter().zip(&starts).enumerate() {
+        for (column, (text, start)) in texts[index].iter().zip(&starts).enumerate() {
             if !text.is_empty() {
-                let grey = if column == 0 { "#111" } else { "#52606d" };
+                let text_colour = if column == 0 { "#111" } else { "#52606d" };
                 let _ = writeln!(
                     svg,
-                    r#"<text x="{start:.1}" y="{:.1}" fill="{grey}">{}</text>"#,
+                    r#"<text x="{start:.1}" y="{:.1}" fill="{text_colour}">{}</text>"#,
                     y + 4.0,
                     escape_xml(text)
                 );

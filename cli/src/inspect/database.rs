@@ -12,8 +12,8 @@ use std::{
     path::Path,
 };
 
-/// Number of bytes of records that the report reads. Reading a whole database of photographs would
-/// take hours.
+/// Number of bytes of records after which the report stops reading. Reading a whole database of
+/// photographs would take hours.
 const MAX_BYTES: usize = 1 << 30;
 
 /// Adds the number of records of the database at `path` to `report`. Also adds the shapes and the
@@ -46,8 +46,8 @@ struct Summary {
     bytes: usize,
     /// Number of records of each shape. The report decodes only the first encoded image.
     shapes: BTreeMap<[usize; 3], u64>,
-    encoded: u64,
-    floats: u64,
+    encoded_images: u64,
+    float_records: u64,
     labels: BTreeSet<i32>,
 }
 
@@ -56,18 +56,19 @@ impl Summary {
         let not_datum = |error| Error::InvalidData(format!("not a caffe.Datum: {error}"));
         let datum = Datum::decode(value).map_err(not_datum)?;
         if datum.encoded() {
-            if self.encoded == 0 {
+            if self.encoded_images == 0 {
                 let shape = Image::decode(datum.data(), Color::AsStored)?.shape();
                 self.shapes.insert(shape, 1);
             }
-            self.encoded += 1;
+            self.encoded_images += 1;
         } else {
             let extents = [datum.channels(), datum.height(), datum.width()];
             let [Ok(channels), Ok(height), Ok(width)] = extents.map(usize::try_from) else {
                 return Err(Error::InvalidData(format!("negative extent in {extents:?}")));
             };
             *self.shapes.entry([channels, height, width]).or_default() += 1;
-            self.floats += u64::from(datum.data().is_empty() && !datum.float_data.is_empty());
+            self.float_records +=
+                u64::from(datum.data().is_empty() && !datum.float_data.is_empty());
         }
         self.labels.insert(datum.label());
         self.records += 1;
@@ -77,14 +78,14 @@ impl Summary {
 
     /// Returns the fields of the report: shape, values and labels.
     fn fields(&self) -> Vec<(String, Value)> {
-        let values = match (self.encoded, self.floats) {
+        let values = match (self.encoded_images, self.float_records) {
             (0, 0) => "bytes",
             (0, floats) if floats == self.records => "f32",
             (encoded, 0) if encoded == self.records => "encoded images",
             _ => "mixed",
         };
         let mut fields: Vec<(String, Value)> = Vec::new();
-        let of_first = if self.encoded > 0 { " of the first image" } else { "" };
+        let of_first = if self.encoded_images > 0 { " of the first image" } else { "" };
         for (shape, count) in self.shapes.iter().take(MAX_SHAPES) {
             let text = shape.map(|extent| extent.to_string()).join("×");
             let text = match self.shapes.len() {
@@ -106,5 +107,5 @@ impl Summary {
     }
 }
 
-/// Number of different shapes that the report lists.
+/// Maximum number of different shapes that the report lists.
 const MAX_SHAPES: usize = 4;

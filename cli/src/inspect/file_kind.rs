@@ -148,9 +148,10 @@ fn detect_message(path: &Path) -> Result<FileKind> {
         (unknown_fields::<NetParameter>(path), FileKind::TrainedNet),
         (unknown_fields::<SolverState>(path), FileKind::SolverState),
     ];
-    let likely = kinds.iter().filter_map(|(unknown, kind)| Some((unknown.as_ref().ok()?, kind)));
-    let likely = likely.filter_map(|(unknown, kind)| Some(((*unknown)?, *kind)));
-    if let Some((_, kind)) = likely.min_by_key(|(unknown, _)| *unknown) {
+    let candidates =
+        kinds.iter().filter_map(|(unknown, kind)| Some((unknown.as_ref().ok()?, kind)));
+    let candidates = candidates.filter_map(|(unknown, kind)| Some(((*unknown)?, *kind)));
+    if let Some((_, kind)) = candidates.min_by_key(|(unknown, _)| *unknown) {
         return Ok(kind);
     }
     let reason = format!("{}: unknown or damaged file format", path.display());

@@ -47,7 +47,7 @@ fn arrays(tensors: &[(String, Tensor)]) -> Vec<Array> {
     tensors.iter().map(|(name, tensor)| Array::new(name, tensor)).collect()
 }
 
-fn report_net(report: &mut FileReport, net: &NetParameter, trained: bool) -> Result<()> {
+fn report_net(report: &mut FileReport, net: &NetParameter, is_trained: bool) -> Result<()> {
     report.fields.push(("name".into(), net.name().into()));
     report.layers = Some(net.layer.iter().map(LayerReport::new).collect());
     let mut arrays = Vec::new();
@@ -59,7 +59,7 @@ fn report_net(report: &mut FileReport, net: &NetParameter, trained: bool) -> Res
             })?);
         }
     }
-    report.arrays = (trained || !arrays.is_empty()).then_some(arrays);
+    report.arrays = (is_trained || !arrays.is_empty()).then_some(arrays);
     Ok(())
 }
 
@@ -157,8 +157,8 @@ fn fields(text: &str) -> Vec<(String, Value)> {
 /// Converts a scalar in protobuf's text format to JSON: a number, a boolean or a string without
 /// escapes. Any other scalar, such as the name of an enum value, becomes a JSON string.
 fn scalar(text: &str) -> Value {
-    let quoted = text.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
-    match quoted {
+    let content = text.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
+    match content {
         Some(string) if !string.contains('\\') => string.into(),
         Some(_) => text.into(),
         None => serde_json::from_str(text).unwrap_or_else(|_| text.into()),

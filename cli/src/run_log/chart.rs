@@ -23,15 +23,16 @@ const COLOURS: [&str; 6] = ["#1f5fbf", "#b3261e", "#2f6f4f", "#8a5a00", "#6b4fa0
 /// Draws the panels one below the other as an SVG image, and omits panels without curves. `data` is
 /// SVG text, which the function inserts unchanged.
 pub(super) fn draw(title: &str, panels: &[(&str, &Curves)], data: &str) -> String {
-    let drawn: Vec<_> = panels.iter().filter(|(_, curves)| !curves.0.is_empty()).collect();
-    let points = drawn.iter().flat_map(|(_, curves)| curves.0.iter().flat_map(|c| &c.points));
+    let drawn_panels: Vec<_> = panels.iter().filter(|(_, curves)| !curves.0.is_empty()).collect();
+    let points =
+        drawn_panels.iter().flat_map(|(_, curves)| curves.0.iter().flat_map(|c| &c.points));
     let x = ChartAxis::linear(points.map(|point| point[0]));
     let (mut body, mut top) = (data.to_owned(), MARGIN + PANEL_GAP / 2.0);
-    for (name, curves) in &drawn {
+    for (name, curves) in &drawn_panels {
         draw_panel(&mut body, top, name, &curves.0, &x);
         top += PANEL_HEIGHT + PANEL_GAP;
     }
-    let curves = drawn.iter().flat_map(|(_, curves)| &curves.0);
+    let curves = drawn_panels.iter().flat_map(|(_, curves)| &curves.0);
     let legend = curves.map(|curve| legend_text(curve).chars().count()).max().unwrap_or(0);
     let right = MARGIN + TICK_LABEL_WIDTH + PANEL_WIDTH + MARGIN + legend as f64 * CHARACTER_WIDTH;
     svg_document(right + MARGIN, top, title, &body)

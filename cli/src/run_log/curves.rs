@@ -22,15 +22,15 @@ impl Curves {
         if !value.is_finite() {
             return;
         }
-        let known = self.0.iter().position(|curve| curve.name == name);
-        let index = known.unwrap_or(self.0.len());
-        if known.is_none() {
+        let position = self.0.iter().position(|curve| curve.name == name);
+        let index = position.unwrap_or(self.0.len());
+        if position.is_none() {
             self.0.push(Curve { name: name.to_owned(), points: Vec::new() });
         }
         let points = &mut self.0[index].points;
         points.push([iteration as f64, value]);
         if points.len() > MAX_POINTS {
-            *points = downsampled(points);
+            *points = downsample(points);
         }
     }
 
@@ -60,7 +60,7 @@ impl Curves {
 
 /// Downsamples a curve: replaces the points in each of `MAX_POINTS / 2` equal ranges of iterations
 /// by their mean.
-fn downsampled(points: &[[f64; 2]]) -> Vec<[f64; 2]> {
+fn downsample(points: &[[f64; 2]]) -> Vec<[f64; 2]> {
     let [low, high] = [points.first(), points.last()].map(|end| end.map_or(0.0, |point| point[0]));
     let range =
         |point: &[f64; 2]| ((point[0] - low) / (high - low) * (MAX_POINTS / 2 - 1) as f64) as usize;

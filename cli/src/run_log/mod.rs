@@ -24,15 +24,15 @@ use std::{
 pub(super) struct RunLogArgs {
     /// Log events to this file as JSON Lines, or to standard output if the file is -
     ///
-    /// Each object has `event` (start, display, diverged, test, snapshot or end), `iteration` (the number of
-    /// updates so far) and `seconds` (since the start). A `display` object also has `loss`, `rate`,
-    /// `iterations_per_second`, `waited` and `outputs`. `waited` is the number of seconds that the
-    /// net waited for data since the last `display` object, or null if the net reads no data.
-    /// `outputs` holds a number per output name, or an array for an output with several elements. A
-    /// `test` object also has `net` and `outputs`; a `snapshot` object has `model` and `state`. A
-    /// `diverged` object has `layer` and `blob`, the place of the first NaN or infinite value, and
-    /// `loss` as text. Any other value that is not finite is written as null. With --snapshot, training appends to an
-    /// existing log file.
+    /// Each object has `event` (start, display, diverged, test, snapshot or end), `iteration` (the
+    /// number of updates so far) and `seconds` (since the start). A `display` object also has
+    /// `loss`, `rate`, `iterations_per_second`, `waited` and `outputs`. `waited` is the number of
+    /// seconds that the net waited for data since the last `display` object, or null if the net
+    /// reads no data. `outputs` holds a number per output name, or an array for an output with
+    /// several elements. A `test` object also has `net` and `outputs`; a `snapshot` object has
+    /// `model` and `state`. A `diverged` object has `layer` and `blob`, the place of the first NaN
+    /// or infinite value, and `loss` as text. Any other value that is not finite is written as
+    /// null. With --snapshot, training appends to an existing log file.
     #[arg(long, value_name = "FILE")]
     log_json: Option<PathBuf>,
     /// Plot losses and scores as an SVG image, redrawn at each test, at each snapshot and at the

@@ -24,20 +24,20 @@ pub(super) struct Plot {
     scores: Curves,
     /// Whether to plot the train net's objective at display events only, instead of at each
     /// iteration.
-    displays: bool,
+    only_at_displays: bool,
 }
 
 /// SVG tags that enclose the curves' points, which the plot stores as JSON.
 const DATA_TAGS: [&str; 2] = ["<metadata>", "</metadata>"];
 
 impl Plot {
-    pub(super) fn open(path: &Path, resume: bool, displays: bool) -> Result<Self> {
+    pub(super) fn open(path: &Path, resume: bool, only_at_displays: bool) -> Result<Self> {
         let mut plot = Self {
             path: path.to_owned(),
             title: String::new(),
             losses: Curves::default(),
             scores: Curves::default(),
-            displays,
+            only_at_displays,
         };
         if resume {
             plot.read()?;
@@ -70,7 +70,7 @@ impl Plot {
                 self.losses.truncate(iteration);
                 self.scores.truncate(iteration);
             }
-            Event::Iterated { iteration, smoothed, .. } if !self.displays => {
+            Event::Iterated { iteration, smoothed, .. } if !self.only_at_displays => {
                 self.losses.add("train loss", iteration, smoothed);
             }
             Event::Displayed { iteration, loss, outputs, .. } => {

@@ -6,7 +6,7 @@ use cortado::{
 };
 use std::thread;
 
-/// Source of two-byte records that sleeps for the given time before it returns a record.
+/// Source of two-byte records, which sleeps for the given time before it returns a record.
 struct SlowSource(Duration);
 
 impl Source for SlowSource {

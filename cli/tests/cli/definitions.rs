@@ -1,5 +1,5 @@
-//! Tests of files of the wrong kind, and of definitions that Caffe accepts without a message although
-//! they are likely mistakes.
+//! Tests of files of the wrong kind, and of definitions that Caffe accepts without a message
+//! although they are likely mistakes.
 
 use crate::command::{Folder, NET, SOLVER};
 use std::fs;
