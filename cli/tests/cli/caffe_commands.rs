@@ -66,7 +66,7 @@ fn images() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/images")
 }
 
-/// Images of 11 by 9 pixels, in the order of the image list. The label of each is its line number.
+/// Images of 11 by 9 pixels, in the order of the image list. The label of an image is its index.
 const IMAGES: [&str; 8] = [
     "color.png",
     "palette.png",
@@ -94,8 +94,8 @@ fn folder_of_examples() -> Folder {
     let copy = |from: &str, to: &str| fs::copy(folder.path(from), folder.path(to)).unwrap();
     copy("lenet_iter_8.caffemodel", "lenet.caffemodel");
     copy("lenet_iter_4.solverstate", "lenet.solverstate");
-    for new in ["images", "cifar", "logs"] {
-        fs::create_dir(folder.path(new)).unwrap();
+    for name in ["images", "cifar", "logs"] {
+        fs::create_dir(folder.path(name)).unwrap();
     }
     let mut list = String::new();
     for (label, file) in IMAGES.iter().enumerate() {
@@ -138,11 +138,11 @@ fn folder_of_examples() -> Folder {
 
 /// Removes the files that examples write.
 fn clean(folder: &Folder) {
-    for new in ["new_lmdb", "ip_lmdb", "label_lmdb", "cifar10_train_lmdb", "cifar10_test_lmdb"] {
-        let _ = fs::remove_dir_all(folder.path(new));
+    for name in ["new_lmdb", "ip_lmdb", "label_lmdb", "cifar10_train_lmdb", "cifar10_test_lmdb"] {
+        let _ = fs::remove_dir_all(folder.path(name));
     }
-    for new in folder.files("").iter().filter(|file| file.starts_with("new")) {
-        fs::remove_file(folder.path(new)).unwrap();
+    for file in folder.files("").iter().filter(|file| file.starts_with("new")) {
+        fs::remove_file(folder.path(file)).unwrap();
     }
     for snapshot in folder.files("").iter().filter(|file| file.starts_with("lenet_iter_8")) {
         fs::remove_file(folder.path(snapshot)).unwrap();
@@ -162,7 +162,7 @@ pub(crate) fn records(folder: &Folder, database: &str) -> Vec<(String, Datum)> {
     records
 }
 
-/// Returns the text of the log file to which the link `caffe.INFO` points.
+/// Returns the text of the log file to which the link for `severity`, such as `caffe.INFO`, points.
 fn log_file(folder: &Folder, severity: &str) -> Option<String> {
     fs::read_to_string(folder.path("logs").join(format!("caffe.{severity}"))).ok()
 }
@@ -171,20 +171,20 @@ fn trained(ran: &Ran) -> bool {
     ran.log.last().is_some_and(|line| line == "Optimization Done.")
 }
 
-/// Asserts that the example of a row with the status `same` or `other` had its effect. Panics for
-/// an unknown row.
-fn check(row: &Row<'_>, ran: &Ran, folder: &Folder) -> bool {
+/// Returns whether the example of a row with the status `same` or `other` had its effect. Panics
+/// for an unknown row.
+fn had_effect(row: &Row<'_>, ran: &Ran, folder: &Folder) -> bool {
     let rows_of_time =
         |layer: &str| ran.out.lines().filter(|line| line.starts_with(&format!("{layer} "))).count();
-    let new = || records(folder, "new_lmdb");
+    let new_records = || records(folder, "new_lmdb");
     let converted = |channels: i32, height: i32, width: i32| {
-        let new = new();
+        let new_records = new_records();
         let shape = |(index, (key, datum)): (usize, &(String, Datum))| {
             *key == format!("{index:08}_{}", IMAGES[index])
                 && (datum.channels(), datum.height(), datum.width()) == (channels, height, width)
                 && datum.label() == i32::try_from(index).unwrap()
         };
-        new.len() == IMAGES.len() && new.iter().enumerate().all(shape)
+        new_records.len() == IMAGES.len() && new_records.iter().enumerate().all(shape)
     };
     let text = |file: &str| String::from_utf8(folder.read(file)).unwrap();
     let logged = |line: &str| ran.log.iter().any(|logged| logged == line);
@@ -227,24 +227,24 @@ fn check(row: &Row<'_>, ran: &Ran, folder: &Folder) -> bool {
         "`-gray`" | "`-bool`" | "`-bool=true`" | "flags after the arguments" => converted(1, 9, 11),
         "`-resize_width`, `-resize_height`" => converted(3, 5, 6),
         "`-shuffle`" => {
-            let mut labels: Vec<_> = new().iter().map(|(_, datum)| datum.label()).collect();
+            let mut labels: Vec<_> = new_records().iter().map(|(_, datum)| datum.label()).collect();
             let shuffled = !labels.is_sorted();
             labels.sort();
             shuffled && labels == [0, 1, 2, 3, 4, 5, 6, 7]
         }
-        "`-encoded`" => new().iter().zip(IMAGES).all(|((_, datum), file)| {
+        "`-encoded`" => new_records().iter().zip(IMAGES).all(|((_, datum), file)| {
             datum.encoded() && datum.data() == fs::read(images().join(file)).unwrap()
         }),
         "`-encode_type png`" => {
             let is_png = |datum: &Datum| datum.encoded() && datum.data().starts_with(b"\x89PNG");
-            new().len() == 8 && new().iter().all(|(_, datum)| is_png(datum))
+            new_records().len() == 8 && new_records().iter().all(|(_, datum)| is_png(datum))
         }
         "`convert_mnist_data`" | "`-backend lmdb` of `convert_mnist_data`" => {
-            let new: Vec<_> = new()
+            let new_records: Vec<_> = new_records()
                 .into_iter()
                 .map(|(key, datum)| (key, datum.label(), datum.data().to_vec()))
                 .collect();
-            new == [("00000000".into(), 7, vec![1, 2]), ("00000001".into(), 9, vec![3, 4])]
+            new_records == [("00000000".into(), 7, vec![1, 2]), ("00000001".into(), 9, vec![3, 4])]
         }
         "`convert_cifar_data`" => {
             let label = |(key, datum): (String, Datum)| {
@@ -265,7 +265,7 @@ fn check(row: &Row<'_>, ran: &Ran, folder: &Folder) -> bool {
         "`extract_features`" => {
             records(folder, "ip_lmdb").len() == 24 && records(folder, "label_lmdb").len() == 24
         }
-        "`CPU` of `extract_features`" => new().len() == 24,
+        "`CPU` of `extract_features`" => new_records().len() == 24,
         "`classification`" => {
             let lines: Vec<_> = ran.out.lines().collect();
             let is_class = |line: &&str| {
@@ -313,11 +313,11 @@ fn check(row: &Row<'_>, ran: &Ran, folder: &Folder) -> bool {
             ran.log.is_empty() && ran.err.last().is_some_and(|line| line == "Optimization Done.")
         }
         "`-log_year_in_prefix`" => {
-            let year = |line: &String| {
+            let has_year = |line: &String| {
                 let (date, rest) = line[1..].split_once(' ').unwrap();
                 date.len() == 8 && date.starts_with("20") && rest.contains("] ")
             };
-            ran.log.is_empty() && ran.err.iter().all(year)
+            ran.log.is_empty() && ran.err.iter().all(has_year)
         }
         "`-logbuflevel`, `-logbufsecs`"
         | "`-colorlogtostderr`"
@@ -327,8 +327,8 @@ fn check(row: &Row<'_>, ran: &Ran, folder: &Folder) -> bool {
     }
 }
 
-/// Rows whose example selects a GPU. The tests hide the machine's GPUs, so the example fails.
-const NEED_A_GPU: [&str; 2] = ["`-gpu`", "`GPU` and number of `extract_features`"];
+/// Rows whose example selects a GPU. The tests hide the machine's GPUs, so the examples fail.
+const GPU_ROWS: [&str; 2] = ["`-gpu`", "`GPU` and number of `extract_features`"];
 
 #[test]
 fn each_example_of_the_page_has_its_status() {
@@ -337,9 +337,13 @@ fn each_example_of_the_page_has_its_status() {
         clean(&folder);
         let ran = shell(&folder, row.example);
         match row.status {
-            _ if NEED_A_GPU.contains(&row.name) => ran.failed_with(&["--gpu: no GPU found"]),
+            _ if GPU_ROWS.contains(&row.name) => ran.failed_with(&["--gpu: no GPU found"]),
             "same" | "other" => {
-                assert!(ran.code == Some(0) && check(row, &ran, &folder), "{}: {ran:#?}", row.name);
+                assert!(
+                    ran.code == Some(0) && had_effect(row, &ran, &folder),
+                    "{}: {ran:#?}",
+                    row.name
+                );
                 assert!(row.status == "same" || !row.note.is_empty(), "{}: no note", row.name);
             }
             "not" => {
@@ -357,7 +361,7 @@ fn each_example_of_the_page_has_its_status() {
 }
 
 /// Flags and programs of Caffe at its last commit, and the flags of gflags 2.2 and glog 0.4.
-const CAFFES_NAMES: &str = "caffe train,caffe test,caffe time,caffe device_query,-gpu,-solver,\
+const CAFFE_NAMES: &str = "caffe train,caffe test,caffe time,caffe device_query,-gpu,-solver,\
     -model,-phase,-level,-stage,-snapshot,-weights,-iterations,-sigint_effect,-sighup_effect,\
     compute_image_mean,convert_imageset,extract_features,upgrade_net_proto_binary,\
     upgrade_net_proto_text,upgrade_solver_proto_text,convert_mnist_data,convert_cifar_data,\
@@ -373,7 +377,7 @@ const CAFFES_NAMES: &str = "caffe train,caffe test,caffe time,caffe device_query
 #[test]
 fn the_page_lists_all_programs_and_flags_of_caffe() {
     let names: String = rows().iter().map(|row| format!("{} ", row.name)).collect();
-    for name in CAFFES_NAMES.split(',') {
+    for name in CAFFE_NAMES.split(',') {
         let listed = names.contains(&format!("`{name}`")) || names.contains(&format!("`{name} "));
         assert!(listed, "{name}: missing in docs/from-caffe.md");
     }

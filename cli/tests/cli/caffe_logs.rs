@@ -5,10 +5,10 @@
 use crate::command::{Folder, SOLVER};
 use std::{fs, process::Command};
 
-/// Returns the seconds since the start of the month of a line such as
-/// `I1123 12:34:56.789012  4321 file.rs:12] message`, as `extract_seconds.py` reads it: month and
-/// day after the first letter, hours, minutes and seconds between colons, microseconds after the
-/// dot. Panics for a line in another format.
+/// Returns the time of a line such as `I1123 12:34:56.789012  4321 file.rs:12] message`, in seconds
+/// since the start of the month. Reads the line as `extract_seconds.py` does: month and day after
+/// the first letter, hours, minutes and seconds between colons, microseconds after the dot. Panics
+/// for a line in another format.
 fn seconds(line: &str) -> f64 {
     let words: Vec<_> = line.split_whitespace().collect();
     let number = |text: &str| text.parse::<u32>().unwrap_or_else(|_| panic!("{line}"));
@@ -18,43 +18,43 @@ fn seconds(line: &str) -> f64 {
     let [hours, minutes, seconds] = clock.split(':').map(number).collect::<Vec<_>>()[..] else {
         panic!("{line}");
     };
-    let whole = ((day * 24 + hours) * 60 + minutes) * 60 + seconds;
+    let whole_seconds = ((day * 24 + hours) * 60 + minutes) * 60 + seconds;
     assert_eq!(micros.len(), 6, "{line}");
-    f64::from(whole) + f64::from(number(micros)) / 1e6
+    f64::from(whole_seconds) + f64::from(number(micros)) / 1e6
 }
 
 /// Returns the number that follows the text `before` in the line, if the line contains the text.
-fn after(line: &str, before: &str) -> Option<f64> {
+fn number_after(line: &str, before: &str) -> Option<f64> {
     let (_, rest) = line.split_once(before)?;
     let number: String =
         rest.chars().take_while(|c| c.is_ascii_digit() || "+-.e".contains(*c)).collect();
     Some(number.parse().unwrap_or_else(|_| panic!("{line}")))
 }
 
-/// Returns the word at a position, counted from 1 as awk counts, as a number.
-fn word(line: &str, position: usize) -> f64 {
+/// Returns the number at word `position` of a line. Like awk, counts words from 1.
+fn number_at(line: &str, position: usize) -> f64 {
     line.split_whitespace().nth(position - 1).unwrap().parse().unwrap_or_else(|_| panic!("{line}"))
 }
 
 /// Row of a table of `parse_log.py`: iteration, learning rate, and the outputs in order.
 type Row = (f64, f64, Vec<(String, f64)>);
 
-/// Returns the rows of `parse_log.py` for the lines `kind net output #`. The iteration and the
-/// learning rate of a row are the last before the row. The first row takes the learning rate of the
-/// second.
+/// Returns the rows of `parse_log.py` for the lines with `{kind} net output #`. The iteration and
+/// the learning rate of a row are the last ones that the log shows before the row. The first row
+/// takes the learning rate of the second row.
 fn python_rows(log: &str, kind: &str) -> Vec<Row> {
     let start = log.lines().position(|line| line.contains("Solving")).unwrap();
     let (mut iteration, mut rate, mut rows) = (None, f64::NAN, Vec::<Row>::new());
     for line in log.lines().skip(start) {
-        iteration = after(line, "Iteration ").or(iteration);
+        iteration = number_after(line, "Iteration ").or(iteration);
         let Some(iteration) = iteration else { continue };
         seconds(line);
-        rate = after(line, "lr = ").unwrap_or(rate);
+        rate = number_after(line, "lr = ").unwrap_or(rate);
         let Some((_, output)) = line.split_once(&format!("{kind} net output #")) else { continue };
         let (_, output) = output.split_once(": ").unwrap();
         let (name, _) = output.split_once(" = ").unwrap();
         assert!(!name.contains(' '), "{line}");
-        let value = (name.to_owned(), after(output, " = ").unwrap());
+        let value = (name.to_owned(), number_after(output, " = ").unwrap());
         match rows.last_mut() {
             Some(row) if row.0 == iteration => row.2.push(value),
             _ => rows.push((iteration, rate, vec![value])),
@@ -75,11 +75,11 @@ fn shell_test_columns(log: &str) -> [Vec<f64>; 4] {
     let output = |number: usize| {
         lines(&format!("Test net output #{number}"))
             .into_iter()
-            .map(|line| word(line, 11))
+            .map(|line| number_at(line, 11))
             .collect()
     };
     [
-        tests.iter().map(|line| after(line, "Iteration ").unwrap()).collect(),
+        tests.iter().map(|line| number_after(line, "Iteration ").unwrap()).collect(),
         tests.iter().map(|line| seconds(line) - seconds(start)).collect(),
         output(0),
         output(1),
@@ -92,9 +92,9 @@ fn shell_train_columns(log: &str) -> [Vec<f64>; 3] {
     let lines = |part: &str| -> Vec<_> { log.lines().filter(|line| line.contains(part)).collect() };
     let losses = lines(", loss = ");
     [
-        losses.iter().map(|line| after(line, "Iteration ").unwrap()).collect(),
+        losses.iter().map(|line| number_after(line, "Iteration ").unwrap()).collect(),
         losses.iter().map(|line| line.split('=').nth(1).unwrap().trim().parse().unwrap()).collect(),
-        lines(", lr = ").into_iter().map(|line| word(line, 9)).collect(),
+        lines(", lr = ").into_iter().map(|line| number_at(line, 9)).collect(),
     ]
 }
 
@@ -103,16 +103,16 @@ const RATES: [f64; 4] = [0.01, 0.0099985, 0.009997, 0.0099955];
 
 fn assert_scripts_read(log: &str) {
     let train = python_rows(log, "Train");
-    let columns: Vec<_> = train.iter().map(|(iteration, ..)| *iteration).collect();
-    assert_eq!(columns, [0.0, 2.0, 4.0, 6.0]);
+    let iterations: Vec<_> = train.iter().map(|(iteration, ..)| *iteration).collect();
+    assert_eq!(iterations, [0.0, 2.0, 4.0, 6.0]);
     assert!(train.iter().all(|(.., outputs)| outputs.len() == 1 && outputs[0].0 == "loss"));
-    // The rate is in the line after the outputs, so a row has the rate of the row before.
+    // The log shows the rate after the outputs, so a row has the rate of the row before.
     let rates: Vec<_> = train.iter().map(|(_, rate, _)| *rate).collect();
     assert_eq!(rates, [RATES[0], RATES[0], RATES[1], RATES[2]]);
 
     let test = python_rows(log, "Test");
-    let columns: Vec<_> = test.iter().map(|(iteration, ..)| *iteration).collect();
-    assert_eq!(columns, [0.0, 4.0, 8.0]);
+    let iterations: Vec<_> = test.iter().map(|(iteration, ..)| *iteration).collect();
+    assert_eq!(iterations, [0.0, 4.0, 8.0]);
     for (.., outputs) in &test {
         let [(accuracy, share), (loss, value)] = &outputs[..] else { panic!("{outputs:?}") };
         assert_eq!([accuracy, loss], ["accuracy", "loss"]);
@@ -143,7 +143,7 @@ fn caffes_scripts_can_read_the_log_of_a_run() {
     let log = String::from_utf8(output.stderr).unwrap();
     assert_scripts_read(&log);
 
-    // The file has the same lines after its header.
+    // After its header, the log file has the same lines as standard error.
     let logs = fs::read_dir(folder.path("logs")).unwrap();
     let is_file = |path: &std::path::PathBuf| !path.symlink_metadata().unwrap().is_symlink();
     let files: Vec<_> = logs.map(|entry| entry.unwrap().path()).filter(is_file).collect();
@@ -184,9 +184,9 @@ fn log_files_are_separated_by_severity() {
         .failed_with(&["cortado: --log_dir: gone/cortado.", "No such file"]);
 }
 
-/// glog reads variables of the environment as the defaults of its flags.
+/// glog reads environment variables as the defaults of its flags.
 #[test]
-fn variables_of_the_environment_are_defaults_of_the_log_flags() {
+fn environment_variables_set_the_defaults_of_the_log_flags() {
     let folder = Folder::new("caffe-log-variables");
     folder.write("solver.prototxt", SOLVER.replace("max_iter: 8", "max_iter: 0"));
     let logged = |variable: &str, value: &str, flags: &str| {
@@ -197,12 +197,12 @@ fn variables_of_the_environment_are_defaults_of_the_log_flags() {
         let log = String::from_utf8(output.stderr).unwrap();
         log.lines().map(|line| line[..1].to_owned()).collect::<String>()
     };
-    let usual = logged("GLOG_minloglevel", "0", "");
-    assert!(usual.contains('I') && usual.contains('W'), "{usual}");
+    let default_log = logged("GLOG_minloglevel", "0", "");
+    assert!(default_log.contains('I') && default_log.contains('W'), "{default_log}");
     assert_eq!(logged("GLOG_minloglevel", "1", ""), "W");
     assert_eq!(logged("GLOG_minloglevel", "3", ""), "");
-    assert_eq!(logged("GLOG_minloglevel", "2", "-minloglevel=0"), usual);
+    assert_eq!(logged("GLOG_minloglevel", "2", "-minloglevel=0"), default_log);
     assert_eq!(logged("GLOG_stderrthreshold", "1", "-noalsologtostderr"), "W");
-    assert_eq!(logged("GLOG_logtostderr", "1", "-noalsologtostderr"), usual);
-    assert!(logged("GLOG_v", "1", "").len() > usual.len());
+    assert_eq!(logged("GLOG_logtostderr", "1", "-noalsologtostderr"), default_log);
+    assert!(logged("GLOG_v", "1", "").len() > default_log.len());
 }

@@ -30,7 +30,7 @@ fn net(database: &str, mean: &str) -> String {
     )
 }
 
-/// Returns a solver that writes snapshots. As most of Caffe's solvers, it selects the GPU.
+/// Returns a solver that writes snapshots. Like most of Caffe's solvers, it selects the GPU.
 fn solver(net: &str, max_iter: u32, prefix: &str) -> String {
     format!(
         r#"net: "{net}" test_iter: 2 test_interval: 10 base_lr: 0.01 lr_policy: "fixed" display: 5
@@ -38,14 +38,14 @@ fn solver(net: &str, max_iter: u32, prefix: &str) -> String {
     )
 }
 
-/// MNIST: databases from two calls of the converter with `--backend`, then training, with the
-/// flags of the script after those of the command.
+/// Converts MNIST twice with `--backend`, then trains a net. Like Caffe's script, appends the
+/// script's own flags to the command line of `caffe train`.
 #[test]
-fn mnist_is_converted_and_trained_by_paths_of_caffes_build_folder() {
+fn links_in_caffes_build_folder_convert_mnist_and_train() {
     let folder = Folder::new("caffe-mnist");
     make_links(&folder);
-    for new in ["data/mnist", "examples/mnist"] {
-        fs::create_dir_all(folder.path(new)).unwrap();
+    for path in ["data/mnist", "examples/mnist"] {
+        fs::create_dir_all(folder.path(path)).unwrap();
     }
     for part in ["images-idx3", "labels-idx1"] {
         let name = format!("t10k-{part}-ubyte");
@@ -73,14 +73,14 @@ fn mnist_is_converted_and_trained_by_paths_of_caffes_build_folder() {
     }
 }
 
-/// CIFAR-10: databases, the mean image, training, then training from the last snapshot with
-/// another solver.
+/// Converts CIFAR-10, computes the mean image, trains a net, and continues training from the last
+/// snapshot with another solver.
 #[test]
 fn cifar_is_converted_and_trained_in_two_steps() {
     let folder = Folder::new("caffe-cifar");
     make_links(&folder);
-    for new in ["data/cifar10", "examples/cifar10"] {
-        fs::create_dir_all(folder.path(new)).unwrap();
+    for path in ["data/cifar10", "examples/cifar10"] {
+        fs::create_dir_all(folder.path(path)).unwrap();
     }
     let images = |seed: u8| (0..10).flat_map(move |i| cifar_record(i, 20 * i + seed)).collect();
     for batch in 1..=5 {
@@ -112,7 +112,8 @@ fn cifar_is_converted_and_trained_in_two_steps() {
     assert_eq!(records(&folder, "examples/cifar10/cifar10_train_lmdb").len(), 50);
     assert!(ran.out.contains("mean_value channel [2]: 93"), "{ran:#?}"); // 20 · 4.5 + 3
 
-    // A second conversion fails before it writes anything. A damaged file is an error.
+    // If one of the two databases exists, the conversion fails before it writes the other. A
+    // damaged file is an error.
     let convert = "build/examples/cifar10/convert_cifar_data.bin data/cifar10";
     fs::remove_dir_all(folder.path("examples/cifar10/cifar10_train_lmdb")).unwrap();
     shell(&folder, &format!("{convert} examples/cifar10 lmdb"))
@@ -144,7 +145,7 @@ fn a_snapshot_is_found_without_the_extension_h5() {
     ] {
         assert!(ran.log.iter().any(|logged| logged == line), "{line}: {ran:#?}");
     }
-    // If both files exist, the flag names the file to read.
+    // If both files exist, the command reads the file with the name in the flag.
     folder.write("lenet_iter_4.solverstate", "");
     shell(&folder, &resume).failed_with(&["lenet_iter_4.solverstate: history"]);
 }

@@ -12,7 +12,7 @@ fn images() -> std::path::PathBuf {
 }
 
 /// Returns the pixels that OpenCV computed for a resized image, one channel after the other.
-fn expected(file: &str, height: usize, width: usize) -> Vec<f32> {
+fn expected_pixels(file: &str, height: usize, width: usize) -> Vec<f32> {
     let table = fs::read_to_string(images().join("expected.tsv")).unwrap();
     let start = format!("{file}\tresize {height} {width}\t");
     let row = table.lines().find(|row| row.starts_with(&start)).unwrap();
@@ -47,11 +47,12 @@ fn printed_classes(out: &str) -> Vec<(f32, String)> {
 fn classify_passes_the_net_the_same_pixels_as_caffes_example() {
     let folder = Folder::new("classify");
     for (file, channels, height, width) in [("color.png", 3, 5, 7), ("gray.png", 1, 3, 3)] {
-        let pixels = expected(file, height, width);
+        let pixels = expected_pixels(file, height, width);
         // The net definition has a batch size of 10, which `classify` reshapes to 1.
         net(&folder, &format!("10 {channels} {height} {width}"));
         let means: Vec<f32> = (0..channels).map(|channel| 10.5 * channel as f32 + 3.0).collect();
-        // The mean image has the channel means `means` and a different size than the net's input.
+        // The mean image has the channel means `means`, and its size differs from that of the net's
+        // input.
         let mean = BlobProto {
             num: Some(1),
             channels: Some(channels),
@@ -89,7 +90,7 @@ fn classify_prints_class_names_and_one_line_errors() {
     let two = format!("{CLASSIFY} --labels names.txt {image} {image}");
     let out = folder.run(&two).succeeded().out;
     assert_eq!(out.matches("Prediction for").count(), 2);
-    let pixels = expected("gray.png", 3, 3);
+    let pixels = expected_pixels("gray.png", 3, 3);
     let brightest = (0..9).rev().max_by(|&a, &b| pixels[a].total_cmp(&pixels[b])).unwrap();
     assert_eq!(printed_classes(&out)[0], (pixels[brightest], format!("\"{}\"", names[brightest])));
     assert_eq!(out.lines().count(), 2 * 6);
@@ -109,8 +110,8 @@ fn classify_prints_class_names_and_one_line_errors() {
 }
 
 /// The README classifies the image `seven.png` with the example's deploy definition, after training
-/// for 1000 iterations. Here, 60 iterations with fewer images are enough. Without optimization, the
-/// net is trained for one iteration, and the test does not check the class.
+/// for 1000 iterations. Here, 60 iterations with smaller batches are enough. Without compiler
+/// optimizations, the test trains the net for one iteration and does not check the class.
 #[test]
 fn the_example_of_digits_classifies_its_image_of_a_seven() {
     let folder = Folder::new("classify-digits");

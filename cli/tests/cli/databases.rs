@@ -182,7 +182,8 @@ fn convert_imageset_writes_pixels_or_encoded_files() {
         assert_eq!(a.shape(), [3, 9, 11]);
     }
 
-    // A folder needs no slash at its end. A root that is no folder is a prefix, as in Caffe.
+    // The path of a folder needs no slash at its end. As in Caffe, a root that is not a folder is a
+    // prefix of the image paths.
     let without_slash = images();
     let without_slash = without_slash.trim_end_matches('/');
     run(&format!("{without_slash} list folder"));
@@ -340,7 +341,7 @@ fn an_hdf5_data_layer_reads_what_an_hdf5_output_layer_writes() {
     let folder = Folder::new("databases-hdf5");
     let file = folder.path("out put.h5").display().to_string();
     folder.write("list", format!("{file}\n"));
-    let mut writing = build(&format!(
+    let mut output_net = build(&format!(
         "layer {{ name: 'd' type: 'Data' top: 'x' top: 'l'
            data_param {{ source: 'digits:train?count=20&seed=1' batch_size: 4 }} }}
          layer {{ name: 'o' type: 'HDF5Output' bottom: 'x' bottom: 'l'
@@ -349,33 +350,33 @@ fn an_hdf5_data_layer_reads_what_an_hdf5_output_layer_writes() {
     .unwrap();
     let (mut images, mut labels) = (Vec::new(), Vec::new());
     for pass in 0..3 {
-        writing.forward().unwrap();
-        images.extend(values(&writing, "x"));
-        labels.extend(values(&writing, "l"));
+        output_net.forward().unwrap();
+        images.extend(values(&output_net, "x"));
+        labels.extend(values(&output_net, "l"));
         if pass == 1 {
-            writing.layer_as::<Hdf5OutputLayer>("o").unwrap().write().unwrap();
+            output_net.layer_as::<Hdf5OutputLayer>("o").unwrap().write().unwrap();
         }
     }
-    drop(writing);
+    drop(output_net);
 
     let list = folder.path("list").display().to_string();
-    let reading = |more: &str| {
+    let build_data_net = |more: &str| {
         build(&format!(
             "layer {{ name: 'h' type: 'HDF5Data' top: 'data' top: 'label' {more}
                hdf5_data_param {{ source: '{list}' batch_size: 5 }} }}"
         ))
     };
-    let mut read = reading("").unwrap();
+    let mut data_net = build_data_net("").unwrap();
     for pass in 0..5 {
-        read.forward().unwrap();
-        let (data, label) = (read.blob("data").unwrap(), read.blob("label").unwrap());
+        data_net.forward().unwrap();
+        let (data, label) = (data_net.blob("data").unwrap(), data_net.blob("label").unwrap());
         assert_eq!((&**data.shape(), &**label.shape()), (&[5, 1, 28, 28][..], &[5, 1, 1, 1][..]));
-        for (i, item) in values(&read, "data").chunks(784).enumerate() {
+        for (i, item) in values(&data_net, "data").chunks(784).enumerate() {
             let row = (5 * pass + i) % 12;
             assert_eq!(item, &images[784 * row..][..784]);
-            assert_eq!(values(&read, "label")[i], labels[row]);
+            assert_eq!(values(&data_net, "label")[i], labels[row]);
         }
     }
-    let text = reading("transform_param { scale: 2 }").err().unwrap().to_string();
+    let text = build_data_net("transform_param { scale: 2 }").err().unwrap().to_string();
     assert!(text.contains("does not support transform_param"), "{text}");
 }

@@ -4,7 +4,8 @@
 use crate::command::{Folder, NET, SOLVER};
 use std::fs;
 
-/// Each case consists of a file in place of another, and the parts of the expected error.
+/// Each case consists of the arguments, with a file of the wrong kind, and parts of the expected
+/// error.
 #[test]
 fn errors_name_the_kind_of_a_wrong_file() {
     let folder = Folder::new("kinds");

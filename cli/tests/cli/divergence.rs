@@ -3,7 +3,7 @@
 use crate::command::{Folder, SOLVER};
 use std::fs;
 
-fn diverging(name: &str, changes: &[(&str, &str)]) -> Folder {
+fn diverging_folder(name: &str, changes: &[(&str, &str)]) -> Folder {
     let folder = Folder::new(name);
     let mut solver = SOLVER.to_owned();
     for (from, to) in changes {
@@ -29,7 +29,7 @@ fn nan_weights_stop_training_and_keep_the_last_snapshot() {
         ("lr_policy: \"inv\"", "lr_policy: \"multistep\" stepvalue: 5"),
         ("gamma: 0.0001", "gamma: 1e60"),
     ];
-    let folder = diverging("divergence-stop", &changes);
+    let folder = diverging_folder("divergence-stop", &changes);
     let ran = folder.run("train --solver solver.prototxt --log-json run.jsonl");
     ran.failed_with(&[
         "iteration 6: ",
@@ -44,7 +44,7 @@ fn nan_weights_stop_training_and_keep_the_last_snapshot() {
 
 #[test]
 fn nan_weights_are_found_before_a_snapshot_is_written() {
-    let folder = diverging(
+    let folder = diverging_folder(
         "divergence-snapshot",
         &[("base_lr: 0.01", "base_lr: nan"), ("max_iter: 8", "max_iter: 1")],
     );
@@ -56,7 +56,7 @@ fn nan_weights_are_found_before_a_snapshot_is_written() {
 
 #[test]
 fn training_continues_after_nan_if_the_user_asks_for_it() {
-    let folder = diverging("divergence-warn", &[("base_lr: 0.01", "base_lr: nan")]);
+    let folder = diverging_folder("divergence-warn", &[("base_lr: 0.01", "base_lr: nan")]);
     let ran = folder.run("train --solver solver.prototxt --on-nan warn").succeeded();
     let warnings: Vec<_> =
         ran.log.iter().filter(|line| line.contains("NaN or infinite value")).collect();

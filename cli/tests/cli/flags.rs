@@ -25,11 +25,11 @@ fn level_and_stage_flags_select_the_layers_of_a_net() {
             folder.run(&format!("{verb} {flags}")).failed_with(&["layer `deep`", "`Deep`"]);
         }
     }
-    let drawn = |flags: &str| {
+    let is_drawn = |flags: &str| {
         folder.run(&format!("draw net.prototxt -o net.svg {flags}"));
         String::from_utf8(folder.read("net.svg")).unwrap().contains(">deep<")
     };
-    assert!(drawn("--level 2 --stage a,b") && !drawn("--level 2"));
+    assert!(is_drawn("--level 2 --stage a,b") && !is_drawn("--level 2"));
 
     // `--stage` adds stages to those of the solver definition, and `--level` replaces the
     // definition's level.
@@ -44,7 +44,7 @@ fn level_and_stage_flags_select_the_layers_of_a_net() {
 fn a_missing_gpu_is_an_error_that_names_the_devices() {
     let folder = Folder::new("gpu");
     folder.run("train --solver solver.prototxt").succeeded();
-    let way_out = ["--gpu: no GPU found, only the device cpu", "omit --gpu"];
+    let parts = ["--gpu: no GPU found, only the device cpu", "omit --gpu"];
     for args in [
         "train -solver solver.prototxt -gpu 0",
         "train -solver solver.prototxt -gpu all",
@@ -54,7 +54,7 @@ fn a_missing_gpu_is_an_error_that_names_the_devices() {
         "device_query -gpu 0",
         "device-query --gpu all",
     ] {
-        folder.run(args).failed_with(&way_out);
+        folder.run(args).failed_with(&parts);
     }
     let time = "time --model net.prototxt";
     folder.run(&format!("{time} --gpu first")).refused_with(&["'first'", "number"]);
@@ -143,10 +143,9 @@ fn quiet_and_verbose_set_the_log_level() {
     assert_eq!(ran.log, ["solver.prototxt: max_iter is 0, so nothing is trained"]);
 }
 
-/// The simulated device has a separate memory, so that training copies data and weights. Training
-/// gives the same weights as on the CPU.
+/// The simulated device has a separate memory, so training copies data and weights.
 #[test]
-fn the_simulated_device_has_a_name_and_copies_what_the_cpu_does_not() {
+fn training_on_the_simulated_device_copies_data_and_gives_the_weights_of_the_cpu() {
     let folder = Folder::new("simulated");
     let train = |device: &str| {
         let args = format!("train --solver solver.prototxt --ledger --device {device}");

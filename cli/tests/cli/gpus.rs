@@ -58,12 +58,12 @@ fn the_gemm_backend_of_a_gpu_is_chosen_by_flags() {
         let note = used.split_once(" host threads").unwrap().1.to_owned();
         (folder.read("lenet_iter_8.caffemodel"), note)
     };
-    let (plain, note) = trained("");
+    let (f32_weights, note) = trained("");
     assert_eq!(note, ".");
-    assert_eq!(trained("--gemm-backend builtin"), (plain.clone(), note));
-    let (rounded, note) = trained("--gemm-backend=builtin --allow-tf32");
+    assert_eq!(trained("--gemm-backend builtin"), (f32_weights.clone(), note));
+    let (tf32_weights, note) = trained("--gemm-backend=builtin --allow-tf32");
     assert_eq!(note, ", GEMM in TF32.");
-    assert!(rounded != plain, "--allow-tf32 has no effect");
+    assert!(tf32_weights != f32_weights, "--allow-tf32 has no effect");
     for (flags, end) in [("", "."), ("--allow-tf32", " in TF32.")] {
         let (_, note) = trained(&format!("--gemm-backend cublas {flags}"));
         assert!(note.starts_with(", GEMM by cuBLAS ") && note.ends_with(end), "{note}");

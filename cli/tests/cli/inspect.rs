@@ -204,9 +204,9 @@ fn an_unreadable_file_is_an_error_of_one_line() {
 
     // The report escapes control characters in names, because a terminal would interpret control
     // characters.
-    let mut loud = net();
-    loud.name = Some("\u{1b}[2J".into());
-    proto::write_binary(folder.path("loud.caffemodel"), &loud).unwrap();
+    let mut unprintable_net = net();
+    unprintable_net.name = Some("\u{1b}[2J".into());
+    proto::write_binary(folder.path("loud.caffemodel"), &unprintable_net).unwrap();
     let table = folder.run("inspect loud.caffemodel").succeeded().out;
     assert!(table.contains("name: \\u{1b}[2J\n"), "{table}");
 }

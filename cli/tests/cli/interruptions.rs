@@ -19,13 +19,13 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-/// A running `cortado train` process, whose log the test reads line by line.
-struct Running {
+/// A running `cortado` process, whose log the test reads line by line.
+struct RunningProcess {
     child: Child,
     lines: Lines<BufReader<ChildStderr>>,
 }
 
-impl Running {
+impl RunningProcess {
     fn start(folder: &Folder, flags: &str) -> Self {
         Self::start_command(folder.command(&format!("train --solver solver.prototxt {flags}")))
     }
@@ -36,9 +36,9 @@ impl Running {
         Self { child, lines }
     }
 
-    /// Reads the log until a line contains `line`.
-    fn wait_for(&mut self, line: &str) {
-        assert!(self.lines.any(|logged| logged.unwrap().contains(line)), "{line}");
+    /// Reads the log until a line contains `text`.
+    fn wait_for(&mut self, text: &str) {
+        assert!(self.lines.any(|line| line.unwrap().contains(text)), "{text}");
     }
 
     fn signal(&self, name: &str) {
@@ -46,7 +46,7 @@ impl Running {
         assert!(Command::new("kill").args([name, &id]).status().unwrap().success());
     }
 
-    /// Waits until the training process ends. Returns the exit status and the log lines that the
+    /// Waits until the process ends. Returns the exit status and the log lines that the
     /// test has not yet read.
     fn finish(mut self) -> (ExitStatus, Vec<String>) {
         let rest = self.lines.map(|line| message(&line.unwrap()).unwrap().to_owned()).collect();
@@ -54,11 +54,11 @@ impl Running {
     }
 }
 
-/// Interrupts training with SIGINT once the log contains `line`. Returns the log lines that follow
-/// `line`.
-fn interrupted_at(folder: &Folder, line: &str) -> Vec<String> {
-    let mut running = Running::start(folder, "");
-    running.wait_for(line);
+/// Interrupts training with SIGINT once a log line contains `text`. Returns the log lines that
+/// follow this line.
+fn interrupt_at(folder: &Folder, text: &str) -> Vec<String> {
+    let mut running = RunningProcess::start(folder, "");
+    running.wait_for(text);
     running.signal("-INT");
     let (status, rest) = running.finish();
     assert!(status.success(), "{status}: {rest:#?}");
@@ -66,7 +66,7 @@ fn interrupted_at(folder: &Folder, line: &str) -> Vec<String> {
 }
 
 /// Returns a solver definition that would run for hours, without periodic snapshots.
-fn endless() -> String {
+fn endless_solver() -> String {
     let long = SOLVER.replace("snapshot: 4", "").replace("test_interval: 4", "test_interval: 1000");
     long.replace("max_iter: 8", "max_iter: 100000000")
 }
@@ -74,8 +74,8 @@ fn endless() -> String {
 #[test]
 fn sigint_stops_training_with_a_snapshot() {
     let folder = Folder::new("interrupt");
-    folder.write("solver.prototxt", endless());
-    let rest = interrupted_at(&folder, "Iteration 2, lr = ");
+    folder.write("solver.prototxt", endless_solver());
+    let rest = interrupt_at(&folder, "Iteration 2, lr = ");
     assert_eq!(rest[rest.len() - 2], "Optimization stopped early.");
     let [model] = &folder.files(".caffemodel")[..] else { panic!("{rest:#?}") };
     let weights: NetParameter = proto::read_binary(folder.path(model)).unwrap();
@@ -90,7 +90,7 @@ fn sigint_stops_training_with_a_snapshot() {
     let program = env!("CARGO_BIN_EXE_cortado");
     assert_eq!(command, format!("{program} train --solver solver.prototxt --snapshot {state}"));
     let end = format!("max_iter: {iteration}");
-    folder.write("solver.prototxt", endless().replace("max_iter: 100000000", &end));
+    folder.write("solver.prototxt", endless_solver().replace("max_iter: 100000000", &end));
     let mut shell = Command::new("sh");
     let output = shell.args(["-c", command]).current_dir(folder.path("")).output().unwrap();
     let ran = Ran::new(command, output).succeeded();
@@ -98,7 +98,7 @@ fn sigint_stops_training_with_a_snapshot() {
     assert_eq!(ran.log.last().unwrap(), "Optimization Done.");
 }
 
-/// Without SIGINT, the test would run for hours.
+/// Without SIGINT, `cortado test` would run for hours.
 #[test]
 fn sigint_during_cortado_test_prints_the_means_so_far() {
     let folder = Folder::new("interrupt-means");
@@ -106,7 +106,7 @@ fn sigint_during_cortado_test_prints_the_means_so_far() {
     let test = "test --model net.prototxt --weights lenet_iter_8.caffemodel --iterations 100000000";
     let mut command = folder.command(test);
     command.stdout(Stdio::piped());
-    let mut running = Running::start_command(command);
+    let mut running = RunningProcess::start_command(command);
     let mut log = Vec::new();
     for line in running.lines.by_ref() {
         log.push(line.unwrap());
@@ -139,7 +139,7 @@ fn sigint_during_cortado_test_prints_the_means_so_far() {
 fn sigint_stops_during_a_test() {
     let folder = Folder::new("interrupt-test");
     folder.write_replaced("solver.prototxt", SOLVER, "test_iter: 2", "test_iter: 100000000");
-    let rest = interrupted_at(&folder, "Testing net (#0)");
+    let rest = interrupt_at(&folder, "Testing net (#0)");
     assert_eq!(rest, ["Test interrupted.", "Optimization stopped early."]);
 }
 
@@ -147,7 +147,7 @@ fn sigint_stops_during_a_test() {
 #[test]
 fn signal_effects_follow_the_flags() {
     let folder = Folder::new("signals");
-    folder.write("solver.prototxt", endless());
+    folder.write("solver.prototxt", endless_solver());
     let cases = [
         ("-HUP", "", true),
         ("-HUP", "-sighup_effect=none", false),
@@ -155,7 +155,7 @@ fn signal_effects_follow_the_flags() {
         ("-INT", "--sigint_effect none", false),
     ];
     for (signal, flags, writes) in cases {
-        let mut running = Running::start(&folder, flags);
+        let mut running = RunningProcess::start(&folder, flags);
         running.wait_for("Iteration 2, lr = ");
         running.signal(signal);
         if writes {
@@ -179,10 +179,10 @@ fn signal_effects_follow_the_flags() {
 #[test]
 fn a_second_process_with_the_same_snapshot_prefix_logs_a_warning() {
     let folder = Folder::new("two-processes");
-    folder.write("solver.prototxt", endless());
+    folder.write("solver.prototxt", endless_solver());
     folder.write("short.prototxt", SOLVER);
     folder.write_replaced("other.prototxt", SOLVER, "\"lenet\"", "\"other\"");
-    let mut first = Running::start(&folder, "");
+    let mut first = RunningProcess::start(&folder, "");
     first.wait_for("Iteration 2, lr = ");
     let warning = format!("process {} is training with the same snapshot prefix", first.child.id());
     let warned = |solver: &str| {
@@ -201,9 +201,9 @@ fn a_second_process_with_the_same_snapshot_prefix_logs_a_warning() {
 #[test]
 fn a_second_signal_exits_at_once() {
     let folder = Folder::new("interrupt-twice");
-    folder.write("solver.prototxt", format!("{} iter_size: 1000000000", endless()));
+    folder.write("solver.prototxt", format!("{} iter_size: 1000000000", endless_solver()));
     for (signal, code) in [("-INT", 130), ("-TERM", 143)] {
-        let mut running = Running::start(&folder, "");
+        let mut running = RunningProcess::start(&folder, "");
         running.wait_for("Learning Rate Policy");
         sleep(Duration::from_millis(100));
         running.signal(signal);
@@ -220,8 +220,8 @@ fn a_second_signal_exits_at_once() {
 /// The number of times that the test kills training on each source.
 const KILLS: usize = 7;
 
-/// Returns the data layer of `NET`, and layers that read other sources, each with a solver method.
-/// Records have 8 × 8 pixels or fewer, so that training is fast.
+/// Returns data layers that read different sources, each with a solver method. The net's inputs are
+/// small, so that training is fast.
 fn sources() -> Vec<(String, &'static str)> {
     let transform = "transform_param { scale: 0.01 mirror: true crop_size: 7 }";
     let layer = |kind: &str, params: &str, method| {
@@ -251,7 +251,7 @@ fn sources() -> Vec<(String, &'static str)> {
 }
 
 /// In this test, training writes a snapshot after each solver update. The test kills the training
-/// process at random moments and resumes training from the last snapshot, with another number of
+/// process at random times and resumes training from the last snapshot, with another number of
 /// threads.
 #[test]
 fn a_run_killed_repeatedly_ends_bit_identical_to_an_uninterrupted_one() {
@@ -259,7 +259,7 @@ fn a_run_killed_repeatedly_ends_bit_identical_to_an_uninterrupted_one() {
     println!("seed {seed}");
     let mut rng = RngKey::new(seed).rng();
     for (index, (data, method)) in sources().into_iter().enumerate() {
-        let head = r#"
+        let layers = r#"
             layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip"
               inner_product_param { num_output: 8 weight_filler { type: "xavier" } } }
             layer { name: "drop" type: "Dropout" bottom: "ip" top: "ip" }
@@ -282,7 +282,7 @@ fn a_run_killed_repeatedly_ends_bit_identical_to_an_uninterrupted_one() {
             let folder = Folder::new(&format!("{name}-{index}"));
             let images = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/images");
             write_data_sets(&folder.path(""), &images.canonicalize().unwrap());
-            folder.write("net.prototxt", format!("{data} {head}"));
+            folder.write("net.prototxt", format!("{data} {layers}"));
             folder
         };
         let killed = folder("killed");
@@ -315,7 +315,7 @@ fn kill_and_resume(
     };
     // Time from the start of training to the third snapshot. The test kills each later training run
     // at a random time, after at most twice this duration.
-    let mut usual = Duration::ZERO;
+    let mut startup_time = Duration::ZERO;
     let mut last = None;
     for kill in 0..KILLS {
         let mut command = folder.command(&resumed(last, 1 + kill % 2));
@@ -326,9 +326,9 @@ fn kill_and_resume(
                 assert_eq!(child.try_wait().unwrap(), None, "training ended");
                 sleep(Duration::from_millis(1));
             }
-            usual = start.elapsed();
+            startup_time = start.elapsed();
         } else {
-            sleep(usual.mul_f64(2.0 * f64::from(rng.next_u32()) / f64::from(u32::MAX)));
+            sleep(startup_time.mul_f64(2.0 * f64::from(rng.next_u32()) / f64::from(u32::MAX)));
         }
         child.kill().unwrap();
         let status = child.wait().unwrap();

@@ -193,8 +193,8 @@ fn one_seed_gives_the_same_model_on_any_number_of_threads() {
     assert!(train("--threads 1").0 != one.0, "the seed has no effect");
 }
 
-/// As in Caffe, a resumed run reads data from the first record again, so this test puts all records
-/// into each batch.
+/// All records are in each batch, so the snapshots do not depend on the position in the data. The
+/// test `a_run_killed_repeatedly_ends_bit_identical_to_an_uninterrupted_one` covers positions.
 #[test]
 fn a_resumed_run_writes_the_same_snapshots_as_an_uninterrupted_one() {
     let folder = Folder::new("resumed");
@@ -297,9 +297,9 @@ fn test_prints_the_means_of_the_batches() {
         panic!("{ran:#?}");
     };
     for (mean, name) in [(accuracy, "accuracy"), (loss, "loss")] {
-        let is_one =
+        let is_score =
             |line: &&String| line.starts_with("Batch ") && line.contains(&format!(", {name} = "));
-        let batches: Vec<_> = ran.log.iter().filter(is_one).collect();
+        let batches: Vec<_> = ran.log.iter().filter(is_score).collect();
         assert_eq!(batches.len(), 3, "{ran:#?}");
         let sum: f64 = batches.iter().map(|line| value(line.split_once(", ").unwrap().1)).sum();
         assert!(mean.starts_with(name), "{mean}");

@@ -268,10 +268,10 @@ fn errors_of_common_mistakes_name_the_remedy() {
     folder.run(train).failed_with(&["solver.prototxt:4:1", "did you mean `base_lr`?"]);
     folder.write("solver.prototxt", format!("{SOLVER} type: \"adma\""));
     folder.run(train).failed_with(&["solver.prototxt: ", "did you mean `Adam`?"]);
-    let none = ["'0'", "--iterations", "1.."];
+    let parts = ["'0'", "--iterations", "1.."];
     for args in [&*trained, "time --model net.prototxt"] {
         let ran = folder.run(&format!("{args} --iterations 0"));
-        ran.refused_with(&none);
+        ran.refused_with(&parts);
         assert_eq!(ran.err.len(), 1, "{ran:#?}");
     }
 }

@@ -20,14 +20,14 @@ fn time_prints_each_layer_and_memory() {
         assert!(out.contains("\nForward pass: ") && out.contains("\nMemory: "), "{out}");
     }
     assert!(train.contains("\nBackward pass: ") && !test.contains("Backward pass"));
-    let rows = |out: &str| -> Vec<f64> {
+    let shares_in = |out: &str| -> Vec<f64> {
         let shares =
             out.lines().skip(1).map_while(|line| line.split(' ').next_back()?.parse().ok());
         shares.collect()
     };
-    let shares = rows(&train);
-    let all: f64 = shares.iter().sum();
-    assert!(shares.len() >= 3 && (99.0..101.0).contains(&all), "{train}");
+    let shares = shares_in(&train);
+    let sum: f64 = shares.iter().sum();
+    assert!(shares.len() >= 3 && (99.0..101.0).contains(&sum), "{train}");
 
     folder.run("time --model net.prototxt --iterations 0").refused_with(&["--iterations"]);
     folder.run("time --model net.prototxt --weights gone").failed_with(&["gone: No such file"]);

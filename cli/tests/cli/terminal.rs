@@ -1,18 +1,20 @@
-//! Tests of the command in a terminal: progress line, escape sequences, and output to a pipe.
+//! Tests of the command's output: progress line, escape sequences and colours in a terminal, and
+//! standard output in place of a file.
 
 use crate::command::{Folder, NET, SOLVER};
 use cortado::proto::{self, LayerParameter, NetParameter};
 
-/// Names with characters that a terminal would interpret, as text format and as they are printed.
-const LOUD: [&str; 2] = [r"a\033[31m\007\nb", r"a\u{1b}[31m\u{7}\nb"];
+/// A name with characters that a terminal would interpret: as written in text format, and as
+/// printed.
+const CONTROL_NAME: [&str; 2] = [r"a\033[31m\007\nb", r"a\u{1b}[31m\u{7}\nb"];
 
 #[test]
 fn names_from_files_are_escaped_in_all_output() {
     let folder = Folder::new("escapes");
-    let [written, printed] = LOUD;
+    let [written, printed] = CONTROL_NAME;
     let quoted = format!("\"{written}\"");
-    let loud = NET.replace("\"LeNet\"", &quoted).replace("\"ip\"", &quoted);
-    folder.write("net.prototxt", loud.replace("\"accuracy\"", "\"\\033]0;title\\007\""));
+    let net = NET.replace("\"LeNet\"", &quoted).replace("\"ip\"", &quoted);
+    folder.write("net.prototxt", net.replace("\"accuracy\"", "\"\\033]0;title\\007\""));
     let is_safe = |text: &str| !text.chars().any(|c| c.is_control() && c != '\n');
     let run = |args: &str| {
         let ran = folder.run(args);
@@ -40,7 +42,7 @@ fn names_from_files_are_escaped_in_all_output() {
     assert_eq!(report["fields"]["name"], "a\u{1b}[31m\u{7}\nb");
 
     // Errors have one line, also if a name has line breaks.
-    folder.write("net.prototxt", loud.replace("num_output: 10", "num_output: 0"));
+    folder.write("net.prototxt", net.replace("num_output: 10", "num_output: 0"));
     let (all, _) = run("time --model net.prototxt");
     assert!(all.contains(&format!("layer `{printed}`")), "{all}");
     folder.write(
@@ -109,7 +111,7 @@ mod in_a_terminal {
 
     /// Runs `command` with a terminal of `columns` columns as standard error. Returns the text that
     /// the terminal receives.
-    fn shown(mut command: Command, columns: u16) -> String {
+    fn terminal_text(mut command: Command, columns: u16) -> String {
         let main = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&main).unwrap();
         unlockpt(&main).unwrap();
@@ -127,23 +129,23 @@ mod in_a_terminal {
         String::from_utf8(text).unwrap()
     }
 
-    fn training(folder: &Folder, kind: &str) -> Command {
+    fn train_command(folder: &Folder, kind: &str) -> Command {
         let mut command = folder.command("train --solver solver.prototxt");
         command.env("TERM", kind).env_remove("NO_COLOR");
         command
     }
 
     /// Returns the texts that the terminal shows as its progress line.
-    fn progress_lines(shown: &str) -> Vec<&str> {
-        let redrawn = shown.split("\r\u{1b}[K");
-        redrawn.filter(|text| !text.contains('\n') && !text.is_empty()).collect()
+    fn progress_lines(text: &str) -> Vec<&str> {
+        let lines = text.split("\r\u{1b}[K");
+        lines.filter(|line| !line.contains('\n') && !line.is_empty()).collect()
     }
 
     #[test]
     fn the_progress_line_fits_the_width_of_the_terminal() {
         let folder = Folder::new("terminal-width");
         for (columns, has_bar) in [(100, true), (40, true), (24, false), (10, false), (3, false)] {
-            let text = shown(training(&folder, "xterm"), columns);
+            let text = terminal_text(train_command(&folder, "xterm"), columns);
             let lines = progress_lines(&text);
             assert!(lines.iter().any(|line| line.contains("0/")), "{columns}: {text:?}");
             for line in lines {
@@ -157,14 +159,14 @@ mod in_a_terminal {
     #[test]
     fn a_dumb_terminal_gets_log_lines_without_escape_sequences() {
         let folder = Folder::new("terminal-dumb");
-        let text = shown(training(&folder, "dumb"), 80);
+        let text = terminal_text(train_command(&folder, "dumb"), 80);
         assert!(text.contains("] Iteration 2, lr = ") && !text.contains('\u{1b}'), "{text:?}");
-        let usual = shown(training(&folder, "xterm"), 80);
+        let usual = terminal_text(train_command(&folder, "xterm"), 80);
         assert!(!usual.contains("] Iteration 2, lr = ") && usual.contains('\u{1b}'), "{usual:?}");
         let usage = |kind: &str| {
             let mut command = folder.command("train");
             command.env("TERM", kind).env_remove("NO_COLOR");
-            shown(command, 80)
+            terminal_text(command, 80)
         };
         assert!(usage("xterm").contains('\u{1b}') && !usage("dumb").contains('\u{1b}'));
     }
@@ -172,19 +174,19 @@ mod in_a_terminal {
     #[test]
     fn no_color_removes_all_colours() {
         let folder = Folder::new("terminal-colour");
-        let with_colours = |text: &str| {
+        let has_colours = |text: &str| {
             text.split("\u{1b}[").skip(1).any(|rest| {
                 rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == ';').starts_with('m')
             })
         };
         let mut usage = folder.command("train");
         usage.env("TERM", "xterm").env_remove("NO_COLOR");
-        assert!(with_colours(&shown(usage, 80)));
+        assert!(has_colours(&terminal_text(usage, 80)));
         for args in ["train", "--halp", "train --solver solver.prototxt", "time --model gone"] {
             let mut command = folder.command(args);
             command.env("TERM", "xterm").env("NO_COLOR", "1");
-            let text = shown(command, 80);
-            assert!(!text.is_empty() && !with_colours(&text), "{args}: {text:?}");
+            let text = terminal_text(command, 80);
+            assert!(!text.is_empty() && !has_colours(&text), "{args}: {text:?}");
         }
     }
 
@@ -196,19 +198,19 @@ mod in_a_terminal {
         let mut command =
             folder.command(&format!("convert-imageset --encode_type jpg {images} list db"));
         command.env("TERM", "xterm");
-        let text = shown(command, 80);
+        let text = terminal_text(command, 80);
         assert!(text.contains("\u{1b}[Kcortado: ") && text.contains("cannot encode"), "{text:?}");
     }
 
     #[test]
     fn names_in_the_progress_display_are_escaped() {
         let folder = Folder::new("terminal-escapes");
-        let [written, printed] = LOUD;
+        let [written, printed] = CONTROL_NAME;
         let name = format!("\"{written}\"");
         folder
             .write("net.prototxt", NET.replace("\"LeNet\"", &name).replace("\"accuracy\"", &name));
         folder.write_replaced("solver.prototxt", SOLVER, "test_iter: 2", "test_iter: 1");
-        let text = shown(training(&folder, "xterm"), 80);
+        let text = terminal_text(train_command(&folder, "xterm"), 80);
         assert!(text.contains(&format!("training {printed}")), "{text:?}");
         assert!(text.contains(&format!("test net #0: {printed} ")), "{text:?}");
         assert!(!text.contains("\u{1b}[31m") && !text.contains('\u{7}'), "{text:?}");

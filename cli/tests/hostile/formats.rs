@@ -1,4 +1,4 @@
-//! Writers of the file formats of the tests, which write wrong sizes, cycles and compressed zeros.
+//! Writers of hostile files, which contain wrong sizes, cycles and compressed zeros.
 
 use flate2::{
     Compression, Crc,
@@ -39,7 +39,7 @@ pub(crate) fn npy(shape: &str) -> Vec<u8> {
     [&b"\x93NUMPY\x01\0"[..], &(text.len() as u16).to_le_bytes(), text.as_bytes()].concat()
 }
 
-/// Returns a zip archive with one deflated file, which has `names` as its names in the directory.
+/// Returns a zip archive with one deflated file, to which all `names` of the directory refer.
 pub(crate) fn zip(names: &[String], content: &[u8], zeros: usize) -> Vec<u8> {
     let mut crc = Crc::new();
     crc.update(content);
@@ -86,8 +86,8 @@ pub(crate) fn safetensors(header: &[u8]) -> Vec<u8> {
     [&(header.len() as u64).to_le_bytes()[..], header].concat()
 }
 
-/// Returns a PNG file of black pixels with a palette, one bit per pixel. The file stores `rows`
-/// rows.
+/// Returns a PNG file of black pixels with a palette, one bit per pixel. The header states `height`
+/// rows, and the file stores `rows` rows.
 pub(crate) fn png(height: u32, width: u32, rows: usize) -> Vec<u8> {
     png_with(&[], height, width, rows)
 }
@@ -109,7 +109,7 @@ pub(crate) fn png_with(more: &[u8], height: u32, width: u32, rows: usize) -> Vec
     [b"\x89PNG\r\n\x1a\n", &header[..], more, &chunk(b"PLTE", &[0; 6]), &end].concat()
 }
 
-/// Returns a grey JPEG file of `height` by `width` pixels, whose pixels are missing.
+/// Returns a grey JPEG file of `height` by `width` pixels without the data of the pixels.
 pub(crate) fn jpeg(height: u16, width: u16) -> Vec<u8> {
     let segment = |marker: u8, data: &[u8]| {
         [&[0xff, marker], &(data.len() as u16 + 2).to_be_bytes()[..], data].concat()
@@ -147,8 +147,8 @@ const PAGE: usize = 4096;
 /// A node of an LMDB page: value length or child page, flags, key and value.
 pub(crate) type Node<'a> = (u32, u16, &'a [u8], &'a [u8]);
 
-/// Returns a page of an LMDB database. The page refers to its nodes by `pointers`, which are
-/// indices in `nodes`.
+/// Returns a page of an LMDB database. The entries of the page are `pointers`, indices in `nodes`,
+/// so several entries can share a node.
 pub(crate) fn lmdb_page(
     number: u64,
     flags: u16,

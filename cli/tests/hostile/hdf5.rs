@@ -3,20 +3,21 @@
 use crate::{command::Folder, formats::zlib};
 
 const UNDEFINED: u64 = u64::MAX;
-/// Address of the root group's object header, after the superblock.
-const ROOT: u64 = 96;
+/// Length of the superblock in bytes, after which the objects start.
+const SUPERBLOCK_LEN: u64 = 96;
 
 /// The bytes of an HDF5 file, to which objects are appended.
 struct File(Vec<u8>);
 
 impl File {
-    /// Starts a file with the root group `links`: names and addresses of object headers. The root
-    /// group has room for links with `reserved` bytes in total.
+    /// Starts a file with a superblock. [`finish`](Self::finish) sets the address of the root
+    /// group.
     fn new() -> Self {
         let mut file = Self(Vec::new());
         file.0.extend(b"\x89HDF\r\n\x1a\n\0\0\0\0\0\x08\x08\0\x04\0\x10\0\0\0\0\0");
-        file.0.extend([0, UNDEFINED, 0, UNDEFINED, 0, ROOT].map(u64::to_le_bytes).concat());
-        file.0.resize(ROOT as usize, 0);
+        file.0
+            .extend([0, UNDEFINED, 0, UNDEFINED, 0, SUPERBLOCK_LEN].map(u64::to_le_bytes).concat());
+        file.0.resize(SUPERBLOCK_LEN as usize, 0);
         file
     }
 
@@ -78,7 +79,8 @@ impl File {
         self.append(&node)
     }
 
-    /// Returns the bytes of the file, whose root group has moved to the address `root`.
+    /// Writes the file's length and the address `root` of the root group to the superblock, and
+    /// returns the bytes of the file.
     fn finish(mut self, root: u64) -> Vec<u8> {
         let len = self.0.len() as u64;
         self.0[40..48].copy_from_slice(&len.to_le_bytes());
@@ -100,8 +102,9 @@ fn deflate() -> (u16, Vec<u8>) {
     (11, vec![1, 1, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 1, 0, 9, 0, 0, 0, 0, 0, 0, 0])
 }
 
-/// Returns a trained net in HDF5 whose layer `ip` has the parameter 0.
-fn net(file: &mut File, parameter: u64) -> u64 {
+/// Appends the groups of a trained net whose layer `ip` has one parameter: the dataset at the
+/// address `parameter`. Returns the address of the root group.
+fn append_net(file: &mut File, parameter: u64) -> u64 {
     let layer = file.group([("0", parameter)]);
     let data = file.group([("ip", layer)]);
     file.group([("data", data)])
@@ -110,11 +113,11 @@ fn net(file: &mut File, parameter: u64) -> u64 {
 fn write_net(folder: &Folder, parameter: impl FnOnce(&mut File) -> u64) {
     let mut file = File::new();
     let parameter = parameter(&mut file);
-    let root = net(&mut file, parameter);
+    let root = append_net(&mut file, parameter);
     folder.write("a.caffemodel.h5", file.finish(root));
 }
 
-const LIMIT: [&str; 2] = ["a.caffemodel.h5: `data/ip/0`: ", "the limit for "];
+const LIMIT_ERROR: [&str; 2] = ["a.caffemodel.h5: `data/ip/0`: ", "the limit for "];
 
 #[test]
 fn a_small_hdf5_net_is_read() {
@@ -142,7 +145,7 @@ fn a_deflated_hdf5_dataset_of_100_mb_is_refused() {
         let tree = file.tree(0, &[(values.len() as u32, 0, address)]);
         file.dataset(&[100_000_000], chunked(tree, 100_000_000), &[deflate()])
     });
-    folder.fails("inspect a.caffemodel.h5", &LIMIT);
+    folder.fails("inspect a.caffemodel.h5", &LIMIT_ERROR);
     folder.fails("test --model net.prototxt --weights a.caffemodel.h5", &["net.prototxt"]);
 }
 
@@ -155,7 +158,10 @@ fn a_small_hdf5_dataset_in_a_chunk_of_100_mb_is_refused() {
         let tree = file.tree(0, &[(values.len() as u32, 0, address)]);
         file.dataset(&[1], chunked(tree, 100_000_000), &[deflate()])
     });
-    folder.fails("inspect a.caffemodel.h5", &["1 chunks of shape [100000000]", LIMIT[0], LIMIT[1]]);
+    folder.fails(
+        "inspect a.caffemodel.h5",
+        &["1 chunks of shape [100000000]", LIMIT_ERROR[0], LIMIT_ERROR[1]],
+    );
 }
 
 #[test]
@@ -167,14 +173,20 @@ fn an_hdf5_chunk_that_is_listed_1000_times_is_refused() {
         let tree = file.tree(0, &[(values.len() as u32, 0, address); 1000]);
         file.dataset(&[1_000_000], chunked(tree, 1_000_000), &[deflate()])
     });
-    folder.fails("inspect a.caffemodel.h5", &["1000 chunks of shape", LIMIT[0], LIMIT[1]]);
+    folder.fails(
+        "inspect a.caffemodel.h5",
+        &["1000 chunks of shape", LIMIT_ERROR[0], LIMIT_ERROR[1]],
+    );
 }
 
 #[test]
 fn an_hdf5_dataset_without_stored_values_is_refused() {
     let folder = Folder::new("hdf5-fill");
     write_net(&folder, |file| file.dataset(&[1 << 40], contiguous(UNDEFINED, 0), &[]));
-    folder.fails("inspect a.caffemodel.h5", &["shape [1099511627776]", LIMIT[0], LIMIT[1]]);
+    folder.fails(
+        "inspect a.caffemodel.h5",
+        &["shape [1099511627776]", LIMIT_ERROR[0], LIMIT_ERROR[1]],
+    );
 }
 
 #[test]
@@ -190,7 +202,7 @@ fn hdf5_links_from_many_layers_to_one_dataset_are_refused() {
     let data = file.group(names.iter().map(|name| (&name[..], layer)));
     let root = file.group([("data", data)]);
     folder.write("a.caffemodel.h5", file.finish(root));
-    folder.fails("inspect a.caffemodel.h5", &["a.caffemodel.h5: `data/layer", LIMIT[1]]);
+    folder.fails("inspect a.caffemodel.h5", &["a.caffemodel.h5: `data/layer", LIMIT_ERROR[1]]);
 }
 
 #[test]

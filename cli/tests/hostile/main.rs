@@ -18,7 +18,7 @@ use formats::{
 };
 use std::fs::File;
 
-/// A net without parameters, which any weights file fits.
+/// A net without parameters, to which any weights file fits.
 const NET: &str = r#"layer { name: "data" type: "Input" top: "data"
       input_param { shape { dim: 1 dim: 1 dim: 28 dim: 28 } } }
     layer { name: "prob" type: "Flatten" bottom: "data" top: "prob" }"#;
@@ -206,7 +206,7 @@ fn lmdb_pages_with_one_child_in_common_are_refused() {
     let folder = folder("lmdb-tree");
     let datum = [8, 1, 0x10, 1, 0x18, 1, 0x22, 1, 7];
     let leaf: Node<'_> = (datum.len() as u32, 0, b"k", &datum);
-    // Each of 8 levels has 200 references to the only page of the next level: 200⁷ records.
+    // Each of the 7 branch pages has 200 references to the next page: 200⁷ records.
     let mut pages: Vec<_> = (2..9_u64)
         .map(|number| lmdb_page(number, 1, &[(number as u32 + 1, 0, b"", b"")], &[0; 200]))
         .collect();
