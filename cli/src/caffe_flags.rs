@@ -51,12 +51,12 @@ const CAFFE_FLAGS: [&str; 11] = [
     "weights",
 ];
 
-/// Flags whose default value in Caffe is the empty text. An empty value therefore has no effect.
-const EMPTY_BY_DEFAULT: [&str; 9] =
+/// Flags whose default value in Caffe is the empty string. An empty value therefore has no effect.
+const FLAGS_EMPTY_BY_DEFAULT: [&str; 9] =
     ["encode-type", "gpu", "log-dir", "model", "phase", "snapshot", "solver", "stage", "weights"];
 
 /// Flags of glog that are accepted without effect. `docs/from-caffe.md` gives the reasons.
-const WITHOUT_EFFECT: [(&str, Arity); 8] = [
+const FLAGS_WITHOUT_EFFECT: [(&str, Arity); 8] = [
     ("colorlogtostderr", Arity::Switch),
     ("drop-log-memory", Arity::Switch),
     ("logbuflevel", Arity::Value),
@@ -68,7 +68,7 @@ const WITHOUT_EFFECT: [(&str, Arity); 8] = [
 ];
 
 /// Flags of glog and gflags that are refused, each with the reason and, in most cases, a remedy.
-const UNSUPPORTED: [(&str, &str); 15] = [
+const UNSUPPORTED_FLAGS: [(&str, &str); 15] = [
     ("alsologtoemail", "cortado sends no e-mail; write log files with --log_dir"),
     ("flagfile", "not supported; pass the flags on the command line"),
     ("fromenv", "not supported; pass the flags on the command line"),
@@ -87,7 +87,7 @@ const UNSUPPORTED: [(&str, &str); 15] = [
 ];
 
 /// Flags of gflags that print help in several forms. cortado has one form.
-const HELP: [&str; 3] = ["helpfull", "helpshort", "helppackage"];
+const HELP_FLAGS: [&str; 3] = ["helpfull", "helpshort", "helppackage"];
 
 /// Parses a boolean as gflags does.
 pub(super) fn parse_bool(text: &str) -> Result<bool, String> {
@@ -98,7 +98,8 @@ pub(super) fn parse_bool(text: &str) -> Result<bool, String> {
     }
 }
 
-/// Argument before `--`: a flag, by its name in clap's spelling and without dashes, or a word.
+/// Argument before `--`: a flag with its name, in clap's spelling and without dashes, and its
+/// value; or a word.
 enum Item {
     Flag(String, Option<OsString>),
     Word(OsString),
@@ -133,7 +134,7 @@ pub(super) fn rewrite(
     };
     let verb = words.first().and_then(|verb| verb.to_str()).unwrap_or_default();
     let unused_flags = if CAFFE_VERBS.contains(&verb) {
-        take_unused(&mut items, command, verb)
+        take_unused_flags(&mut items, command, verb)
     } else {
         Vec::new()
     };
@@ -145,8 +146,8 @@ pub(super) fn rewrite(
 /// Returns the arities of all flags of the command and of its verbs, by name without dashes.
 fn arities(command: &Command) -> BTreeMap<String, Arity> {
     let switches = ["help", "version"].map(|name| (name.to_owned(), Arity::Switch));
-    let without_effect = WITHOUT_EFFECT.map(|(name, arity)| (name.to_owned(), arity));
-    let mut arities: BTreeMap<_, _> = switches.into_iter().chain(without_effect).collect();
+    let ignored_flags = FLAGS_WITHOUT_EFFECT.map(|(name, arity)| (name.to_owned(), arity));
+    let mut arities: BTreeMap<_, _> = switches.into_iter().chain(ignored_flags).collect();
     let verbs = command.get_subcommands();
     for arg in iter::once(command).chain(verbs).flat_map(Command::get_arguments) {
         let arity = match arg.get_action() {
@@ -192,10 +193,10 @@ fn add_flag(
     mut value: Option<OsString>,
     rest: &mut Peekable<impl Iterator<Item = OsString>>,
 ) -> Result<(), String> {
-    if let Some((_, problem)) = UNSUPPORTED.iter().find(|(other, _)| *other == name) {
+    if let Some((_, problem)) = UNSUPPORTED_FLAGS.iter().find(|(other, _)| *other == name) {
         return Err(format!("--{}: {problem}", name.replace('-', "_")));
     }
-    if HELP.contains(&&*name) {
+    if HELP_FLAGS.contains(&&*name) {
         name = "help".into();
     }
     if name == "v" && value.is_none() {
@@ -213,14 +214,14 @@ fn add_flag(
     if arity == Some(Arity::Value) && value.is_none() {
         value = rest.next_if(|next| split_flag(next).is_none() && next != "--");
     }
-    if WITHOUT_EFFECT.iter().any(|(other, _)| *other == name) {
+    if FLAGS_WITHOUT_EFFECT.iter().any(|(other, _)| *other == name) {
         return Ok(());
     }
     let boolean = value.as_ref().and_then(|value| parse_bool(value.to_str()?).ok());
     let is_empty = value.as_ref().is_some_and(|value| value.is_empty());
     let removes_flag = match arity {
         Some(Arity::Switch) => boolean == Some(false),
-        Some(Arity::Value) => is_empty && EMPTY_BY_DEFAULT.contains(&&*name),
+        Some(Arity::Value) => is_empty && FLAGS_EMPTY_BY_DEFAULT.contains(&&*name),
         _ => false,
     };
     if removes_flag {
@@ -288,7 +289,7 @@ fn is_dashed(word: &OsString) -> bool {
 }
 
 /// Removes the flags of `caffe` that the verb does not define, and returns their names.
-fn take_unused(items: &mut Vec<Item>, command: &Command, verb: &str) -> Vec<String> {
+fn take_unused_flags(items: &mut Vec<Item>, command: &Command, verb: &str) -> Vec<String> {
     let verb = command.find_subcommand(verb);
     let defined_names: Vec<_> =
         verb.into_iter().flat_map(Command::get_arguments).flat_map(names).collect();

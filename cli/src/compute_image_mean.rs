@@ -35,8 +35,9 @@ impl ComputeImageMean {
         let Self { source: name, output, backend: Backend::Lmdb } = self;
         output.as_deref().map_or(Ok(()), check_binaryproto)?;
         let mut source = SourceRegistry::default().open(&name)?;
-        let endless = || Error::InvalidData(format!("{}: source is endless", source.describe()));
-        let count = source.records().ok_or_else(endless)?;
+        let endless_error =
+            || Error::InvalidData(format!("{}: source is endless", source.describe()));
+        let count = source.records().ok_or_else(endless_error)?;
         let (mut record, mut shape, mut sums) = (Record::default(), [0; 3], Vec::new());
         for index in 0..count {
             let with_record = |error: Error| error.context(format!("{name}, record {index}"));

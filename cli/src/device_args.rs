@@ -105,30 +105,32 @@ pub(super) fn main_memory() -> Option<usize> {
     usize::try_from(device::host_memory_bytes()?).ok()
 }
 
-/// Returns the device names of the requested GPUs. Fails if a requested GPU is not among the
-/// `known` devices.
-pub(super) fn resolve_gpus(gpus: &[GpuArg], known: &[String]) -> Result<Vec<String>> {
+/// Returns the device names of the requested GPUs. Fails if a requested GPU is not in
+/// `device_names`.
+pub(super) fn resolve_gpus(gpus: &[GpuArg], device_names: &[String]) -> Result<Vec<String>> {
     let known_gpus: Vec<_> =
-        known.iter().filter(|name| name.starts_with(GPU_PREFIX)).cloned().collect();
+        device_names.iter().filter(|name| name.starts_with(GPU_PREFIX)).cloned().collect();
     let names: Vec<_> = gpus.iter().flat_map(|gpu| gpu.names(&known_gpus)).collect();
-    let missing = names.iter().find(|name| !known_gpus.contains(name));
-    let known = known.join(", ");
-    let reason = match missing {
+    let missing_name = names.iter().find(|name| !known_gpus.contains(name));
+    let device_names = device_names.join(", ");
+    let reason = match missing_name {
         _ if known_gpus.is_empty() => {
             let reason = device::cuda_device_count()
                 .err()
                 .map_or(String::new(), |reason| format!(" ({reason})"));
-            format!("no GPU found, only the device {known}{reason}; omit --gpu to run on the CPU")
+            format!(
+                "no GPU found, only the device {device_names}{reason}; omit --gpu to run on the CPU"
+            )
         }
-        Some(missing) => format!("device {missing} not found; the devices are {known}"),
+        Some(missing) => format!("device {missing} not found; the devices are {device_names}"),
         None => return Ok(names),
     };
     Err(Error::InvalidData(format!("--gpu: {reason}")))
 }
 
 /// Returns the device name of the requested GPU. Fails unless exactly one GPU is requested.
-fn single_gpu(gpus: &[GpuArg], known: &[String]) -> Result<String> {
-    let mut names = resolve_gpus(gpus, known)?;
+fn single_gpu(gpus: &[GpuArg], device_names: &[String]) -> Result<String> {
+    let mut names = resolve_gpus(gpus, device_names)?;
     match (names.pop(), names.len()) {
         (Some(name), 0) => Ok(name),
         _ => Err(Error::InvalidData("--gpu: a net runs on one device; pass one number".into())),

@@ -26,13 +26,13 @@ pub(super) struct DeviceQuery {
 
 impl DeviceQuery {
     pub(super) fn run(self) -> Result<()> {
-        let known = device::device_names();
+        let device_names = device::device_names();
         let open = |name: &String| device::open(name, DeviceOptions::default());
         let lists_all = self.device.is_none() && self.gpu.is_empty();
         let names = match (self.device, &self.gpu[..]) {
             (Some(name), _) => vec![name],
-            (None, []) => known,
-            (None, gpus) => resolve_gpus(gpus, &known)?,
+            (None, []) => device_names,
+            (None, gpus) => resolve_gpus(gpus, &device_names)?,
         };
         let descriptions = names.iter().map(|name| match open(name) {
             // A GPU that cortado cannot use must not hide the other devices.

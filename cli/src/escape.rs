@@ -37,13 +37,13 @@ mod tests {
     #[test]
     fn characters_that_a_terminal_interprets_are_escaped() {
         let name = "a\u{1b}[2J\tb\u{7f}\u{9b}c\u{202e}é層";
-        let escaped = "a\\u{1b}[2J\\tb\\u{7f}\\u{9b}c\\u{202e}é層";
-        assert_eq!(escape_control(name), escaped);
+        let escaped_name = "a\\u{1b}[2J\\tb\\u{7f}\\u{9b}c\\u{202e}é層";
+        assert_eq!(escape_control(name), escaped_name);
         assert_eq!(escape_control("a\r\nb"), "a\\r\\nb");
-        assert_eq!(escape_lines(&format!("x\n{name}\n")), format!("x\n{escaped}\n"));
+        assert_eq!(escape_lines(&format!("x\n{name}\n")), format!("x\n{escaped_name}\n"));
         let json = serde_json::to_string_pretty(&[name]).unwrap();
-        let safe = escape_json(&json);
-        assert!(!safe.chars().any(|c| c != '\n' && is_interpreted(c)), "{safe}");
-        assert_eq!(serde_json::from_str::<[String; 1]>(&safe).unwrap(), [name]);
+        let escaped_json = escape_json(&json);
+        assert!(!escaped_json.chars().any(|c| c != '\n' && is_interpreted(c)), "{escaped_json}");
+        assert_eq!(serde_json::from_str::<[String; 1]>(&escaped_json).unwrap(), [name]);
     }
 }

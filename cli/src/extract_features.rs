@@ -103,8 +103,8 @@ impl ExtractFeatures {
         let builder = Net::<f32>::builder(device).phase(Phase::Test);
         let mut net = builder.build_from(&definition, &self.model)?;
         self.copy.copy(&mut net, slice::from_ref(&self.weights))?;
-        if let Some(unknown) = self.blobs.0.iter().find(|name| net.blob(name).is_none()) {
-            let reason = format!("unknown blob `{unknown}`");
+        if let Some(unknown_name) = self.blobs.0.iter().find(|name| net.blob(name).is_none()) {
+            let reason = format!("unknown blob `{unknown_name}`");
             return Err(with_path(Error::InvalidData(reason)));
         }
         let create =

@@ -7,8 +7,8 @@ pub(super) fn format_g(value: f64) -> String {
         let sign = if value.is_sign_negative() { "-" } else { "" };
         return if value == 0.0 { format!("{sign}0") } else { format!("{sign}{name}") };
     }
-    let scientific = format!("{value:.5e}");
-    let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    let scientific_text = format!("{value:.5e}");
+    let (mantissa, exponent) = scientific_text.split_once('e').unwrap_or((&scientific_text, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
     if (-4..6).contains(&exponent) {
         let decimals = usize::try_from(5 - exponent).unwrap_or(0);

@@ -20,9 +20,9 @@ pub(super) struct LogArgs {
     #[arg(long, global = true, hide_short_help = true, env = "GLOG_logtostderr")]
     #[arg(value_parser = parse_bool, hide_env_values = true)]
     logtostderr: bool,
-    /// Write all log lines to standard error in addition to the files in --log-dir, and no progress
-    /// line; default: true, but with a progress line at a terminal. If false, standard error gets
-    /// only the lines of --stderrthreshold
+    /// Write all log lines to standard error in addition to the files in --log-dir, and show no
+    /// progress line. Default: true, except that a progress line replaces log lines at a terminal.
+    /// If false, standard error gets only the lines of --stderrthreshold
     #[arg(long, global = true, hide_short_help = true, value_name = "BOOL")]
     #[arg(value_parser = parse_bool, num_args = 0..=1, require_equals = true)]
     #[arg(default_missing_value = "true")]

@@ -96,11 +96,11 @@ enum Verb {
 
 /// Parses the arguments of the process and runs the command.
 fn main() -> ExitCode {
-    let rewritten = match caffe_flags::rewrite(&Command::command(), env::args_os()) {
-        Ok(rewritten) => rewritten,
+    let clap_args = match caffe_flags::rewrite(&Command::command(), env::args_os()) {
+        Ok(clap_args) => clap_args,
         Err(problem) => return report_invalid_args(&problem),
     };
-    let command = match Command::try_parse_from(rewritten.args) {
+    let command = match Command::try_parse_from(clap_args.args) {
         Ok(command) => command,
         Err(error) if error.kind() == ErrorKind::ValueValidation => {
             let text = error.to_string();
@@ -114,7 +114,7 @@ fn main() -> ExitCode {
         Ok(options) => logger::install(options),
         Err(error) => return report_failure(&error),
     }
-    for flag in rewritten.unused_flags {
+    for flag in clap_args.unused_flags {
         log::warn!("{flag}: ignored, because the verb does not use it");
     }
     let outcome = match verb {

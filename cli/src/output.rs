@@ -13,6 +13,6 @@ pub(super) fn print(text: &str) -> Result<()> {
 /// Writes `text` to standard output without changes and returns write errors.
 pub(super) fn print_unescaped(text: &str) -> Result<()> {
     let mut out = io::stdout().lock();
-    let printed = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-    printed.map_err(|error| Error::io("standard output", error))
+    let outcome = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    outcome.map_err(|error| Error::io("standard output", error))
 }

@@ -22,9 +22,9 @@ impl PrefixLock {
         let prefix = Path::new(prefix);
         let name = prefix.file_name().unwrap_or_default().to_string_lossy();
         let path = prefix.with_file_name(format!(".{name}.lock"));
-        let opened =
+        let result =
             File::options().read(true).write(true).create(true).truncate(false).open(&path);
-        let mut file = opened.ok()?;
+        let mut file = result.ok()?;
         match file.try_lock() {
             Ok(()) => {
                 // Ignore errors, because only the warning of another process needs the process id.

@@ -131,8 +131,12 @@ fn progress_line(done: f64, mut parts: Vec<Part>, width: usize) -> String {
         let length = line.chars().count();
         let bar = width.saturating_sub(length + 1).min(*BAR_WIDTH.end());
         if bar >= *BAR_WIDTH.start() {
-            let filled = ((done * bar as f64) as usize).min(bar);
-            return format!("{}{} {line}", "█".repeat(filled), "░".repeat(bar - filled));
+            let filled_width = ((done * bar as f64) as usize).min(bar);
+            return format!(
+                "{}{} {line}",
+                "█".repeat(filled_width),
+                "░".repeat(bar - filled_width)
+            );
         }
         let least_priority = parts.iter().map(|(priority, _)| *priority).min();
         if parts.len() <= 1 || (length <= width && least_priority != Some(Priority::Rate)) {

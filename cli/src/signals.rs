@@ -63,11 +63,11 @@ impl Signals {
             #[cfg(unix)]
             (SIGHUP, self.sighup_effect),
         ];
-        let handled =
+        let handlers =
             signals.into_iter().map(|(signal, effect)| HandledSignal::new(signal, effect));
-        let handled: Vec<_> = handled.collect::<io::Result<_>>().map_err(install_error)?;
+        let handlers: Vec<_> = handlers.collect::<io::Result<_>>().map_err(install_error)?;
         Ok(move || {
-            let mut actions = handled.iter().map(HandledSignal::action);
+            let mut actions = handlers.iter().map(HandledSignal::action);
             actions.find(|action| *action != Action::Continue).unwrap_or(Action::Continue)
         })
     }

@@ -14,9 +14,10 @@ pub(super) fn check_svg(path: &Path) -> Result<()> {
 /// Fails if the suffix of `path` is that of a format other than Caffe's binary messages. Caffe
 /// accepts any suffix, so unknown suffixes are valid.
 pub(super) fn check_binaryproto(path: &Path) -> Result<()> {
-    const OTHERS: [&str; 8] = ["h5", "jpeg", "jpg", "npy", "npz", "png", "prototxt", "safetensors"];
+    const OTHER_SUFFIXES: [&str; 8] =
+        ["h5", "jpeg", "jpg", "npy", "npz", "png", "prototxt", "safetensors"];
     match suffix(path) {
-        Some(suffix) if OTHERS.contains(&&*suffix) => {
+        Some(suffix) if OTHER_SUFFIXES.contains(&&*suffix) => {
             Err(refusal(path, &suffix, "Caffe's binary format", "binaryproto"))
         }
         _ => Ok(()),

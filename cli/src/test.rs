@@ -53,12 +53,12 @@ impl Test {
         self.copy.copy(&mut net, &self.weights)?;
         log::info!("Running for {} iterations.", self.iterations);
         let stop = stop_flag(SecondSignal::Exit)?;
-        let (total, mut done) = (self.iterations as usize, 0);
+        let (total, mut batches_done) = (self.iterations as usize, 0);
         let (loss, scores) = mean_scores(&mut net, total, |batch, scores| {
             for score in scores {
                 log::info!("Batch {batch}, {} = {}", score.name, format_g(score.value));
             }
-            done = batch + 1;
+            batches_done = batch + 1;
             match stop.load(Relaxed) {
                 true => ControlFlow::Break(()),
                 false => ControlFlow::Continue(()),
@@ -66,8 +66,9 @@ impl Test {
         })?;
         let scores = scores.iter().map(|mean| format!("{}\n", score(mean)));
         print(&format!("Loss: {}\n{}", format_g(loss), scores.collect::<String>()))?;
-        if done < total {
-            let reason = format!("interrupted; the means are those of {done} of {total} batches");
+        if batches_done < total {
+            let reason =
+                format!("interrupted; the means are those of {batches_done} of {total} batches");
             return Err(Error::InvalidData(reason));
         }
         Ok(())

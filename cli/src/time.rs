@@ -249,12 +249,12 @@ fn report(times: &Measurements, memory: &MemoryUse) -> String {
 }
 
 fn median(values: &[f64]) -> Option<f64> {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let middle = sorted.len() / 2;
-    let upper = sorted.get(middle)?;
-    let lower = sorted.get((sorted.len() - 1) / 2)?;
-    Some((lower + upper) / 2.0)
+    let mut sorted_values = values.to_vec();
+    sorted_values.sort_by(f64::total_cmp);
+    let middle = sorted_values.len() / 2;
+    let upper_median = sorted_values.get(middle)?;
+    let lower_median = sorted_values.get((sorted_values.len() - 1) / 2)?;
+    Some((lower_median + upper_median) / 2.0)
 }
 
 fn milliseconds(seconds: Option<f64>) -> String {

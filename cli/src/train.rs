@@ -139,11 +139,11 @@ impl Train {
         solver.add_observer(move |event| resume.observe(event));
         let failure = self.run_log.start(&mut solver, self.snapshot.is_some())?;
         solver.set_action_function(self.signals.install()?);
-        let solved = solver.solve();
+        let outcome = solver.solve();
         if let Some(ledger) = ledger {
             print(&ledger.to_string())?;
         }
-        solved.and_then(|()| failure.result())
+        outcome.and_then(|()| failure.result())
     }
 }
 

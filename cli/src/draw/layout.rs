@@ -35,32 +35,33 @@ impl DrawLayout {
             written_lines[line.from].push(index);
             line.readers.iter().for_each(|&row| read_lines[row].push(index));
         }
-        let mut occupied: Vec<bool> = Vec::new();
+        let mut is_occupied: Vec<bool> = Vec::new();
         let mut marks = Vec::with_capacity(rows.len());
         for row in 0..rows.len() {
             for &index in &read_lines[row] {
                 if lines[index].readers.last() == Some(&row) {
-                    occupied[lines[index].lane] = false;
+                    is_occupied[lines[index].lane] = false;
                 }
             }
             let lanes = || read_lines[row].iter().map(|&index| lines[index].lane);
             let (free_lane, first_lane) =
-                (lanes().filter(|&lane| !occupied[lane]).min(), lanes().min());
+                (lanes().filter(|&lane| !is_occupied[lane]).min(), lanes().min());
             for &index in &written_lines[row] {
-                let free_lane = free_lane.filter(|&lane| !occupied[lane]);
-                let lane = free_lane.or_else(|| occupied.iter().position(|occupied| !occupied));
+                let free_lane = free_lane.filter(|&lane| !is_occupied[lane]);
+                let lane =
+                    free_lane.or_else(|| is_occupied.iter().position(|is_occupied| !is_occupied));
                 let lane = lane.unwrap_or_else(|| {
-                    occupied.push(false);
-                    occupied.len() - 1
+                    is_occupied.push(false);
+                    is_occupied.len() - 1
                 });
                 // If no layer reads a blob, the lane is free below the layer that computes it.
-                occupied[lane] = !lines[index].readers.is_empty();
+                is_occupied[lane] = !lines[index].readers.is_empty();
                 lines[index].lane = lane;
             }
             let own_lane = written_lines[row].first().map(|&index| lines[index].lane);
             marks.push(own_lane.or(first_lane).unwrap_or(0));
         }
-        Self { marks, lines, lane_count: occupied.len().max(1) }
+        Self { marks, lines, lane_count: is_occupied.len().max(1) }
     }
 }
 
@@ -68,15 +69,15 @@ impl DrawLayout {
 /// place has a single line in the drawing.
 fn blob_lines(rows: &[Row]) -> Vec<BlobLine> {
     let mut lines: Vec<BlobLine> = Vec::new();
-    let mut current: HashMap<&str, usize> = HashMap::new();
+    let mut line_indices: HashMap<&str, usize> = HashMap::new();
     for (row, layer) in rows.iter().enumerate() {
         for bottom in &layer.bottom_names() {
-            if let Some(&index) = current.get(bottom) {
+            if let Some(&index) = line_indices.get(bottom) {
                 lines[index].readers.push(row);
             }
         }
         for top in layer.tops.iter().filter(|top| !layer.bottoms.contains(top)) {
-            current.insert(top, lines.len());
+            line_indices.insert(top, lines.len());
             lines.push(BlobLine { lane: 0, from: row, readers: Vec::new() });
         }
     }

@@ -56,21 +56,21 @@ impl Draw {
         self.net_state.apply(state);
         let state = state.clone();
         let with_path = |error: Error| error.context(self.model.display().to_string());
-        let filtered = filter_net(&definition, &state).map_err(with_path)?;
+        let filtered_net = filter_net(&definition, &state).map_err(with_path)?;
         let options =
             DeviceOptions { memory_limit: main_memory(), ..DeviceOptions::with_threads(1) };
         let builder = Net::<f32>::builder(&device::open("cpu", options)?);
         let net = match builder.build_from(&definition, &self.model) {
             Ok(net) => Some(net),
-            Err(error) if filtered.layer.is_empty() => return Err(error),
+            Err(error) if filtered_net.layer.is_empty() => return Err(error),
             Err(error) => {
                 log::warn!("the drawing has no shapes: {error}");
                 None
             }
         };
         let rows: Vec<Row> =
-            filtered.layer.iter().map(|layer| Row::new(layer, net.as_ref())).collect();
-        let drawing = svg::draw(&title(&filtered), &rows);
+            filtered_net.layer.iter().map(|layer| Row::new(layer, net.as_ref())).collect();
+        let drawing = svg::draw(&title(&filtered_net), &rows);
         match self.output.to_str() {
             Some("-") => print_unescaped(&drawing),
             _ => atomic_fs::write_atomically(&self.output, drawing.as_bytes()),

@@ -66,9 +66,9 @@ impl ChartAxis {
     /// Returns the y-axis of a panel, which is logarithmic if all values are positive and span more
     /// than a factor of 50.
     fn for_curves(curves: &[Curve]) -> Self {
-        let linear = Self::linear(curves.iter().flat_map(|c| &c.points).map(|point| point[1]));
-        let logarithmic = linear.low > 0.0 && linear.high > 50.0 * linear.low;
-        Self { logarithmic, ..linear }
+        let linear_axis = Self::linear(curves.iter().flat_map(|c| &c.points).map(|point| point[1]));
+        let logarithmic = linear_axis.low > 0.0 && linear_axis.high > 50.0 * linear_axis.low;
+        Self { logarithmic, ..linear_axis }
     }
 
     fn position(&self, value: f64) -> f64 {

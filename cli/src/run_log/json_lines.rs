@@ -27,8 +27,8 @@ impl JsonLines {
         let file: Box<dyn Write + Send> = if path.as_os_str() == "-" {
             Box::new(io::stdout())
         } else {
-            let opened = if append { open_at_end(path) } else { File::create(path) };
-            Box::new(opened.map_err(|error| Error::io(path, error))?)
+            let result = if append { open_at_end(path) } else { File::create(path) };
+            Box::new(result.map_err(|error| Error::io(path, error))?)
         };
         Ok(Self { file, path: path.to_owned(), start: Instant::now() })
     }

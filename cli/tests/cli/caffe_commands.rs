@@ -1,7 +1,7 @@
 //! Tests of the tables of Caffe's commands in `docs/from-caffe.md`. The tests run each example of
 //! the tables.
 
-use crate::command::{Folder, NET, Ran};
+use crate::command::{Folder, NET, RunResult};
 use cortado::{
     data::LmdbReader,
     proto::{self, BlobProto, Datum, Message, NetParameter},
@@ -44,7 +44,7 @@ fn link_commands() -> &'static str {
 }
 
 /// Runs a shell command in the folder. The shell finds the command `cortado` and the links.
-pub(crate) fn shell(folder: &Folder, script: &str) -> Ran {
+pub(crate) fn shell(folder: &Folder, script: &str) -> RunResult {
     let binary = Path::new(env!("CARGO_BIN_EXE_cortado"));
     let links = ["tools", "examples/mnist", "examples/cifar10", "examples/cpp_classification"];
     let mut paths: Vec<_> = links.iter().map(|part| folder.path("build").join(part)).collect();
@@ -54,7 +54,7 @@ pub(crate) fn shell(folder: &Folder, script: &str) -> Ran {
     shell.args(["-c", script]).current_dir(folder.path(""));
     shell.env("PATH", env::join_paths(paths).unwrap());
     shell.env("CORTADO_LIBCUDA", "/nowhere/libcuda.so.1");
-    Ran::new(script, shell.output().unwrap())
+    RunResult::new(script, shell.output().unwrap())
 }
 
 /// Makes the links to `cortado` with the commands of the page.
@@ -167,15 +167,16 @@ fn log_file(folder: &Folder, severity: &str) -> Option<String> {
     fs::read_to_string(folder.path("logs").join(format!("caffe.{severity}"))).ok()
 }
 
-fn trained(ran: &Ran) -> bool {
-    ran.log.last().is_some_and(|line| line == "Optimization Done.")
+fn trained(result: &RunResult) -> bool {
+    result.log.last().is_some_and(|line| line == "Optimization Done.")
 }
 
 /// Returns whether the example of a row with the status `same` or `other` had its effect. Panics
 /// for an unknown row.
-fn had_effect(row: &Row<'_>, ran: &Ran, folder: &Folder) -> bool {
-    let rows_of_time =
-        |layer: &str| ran.out.lines().filter(|line| line.starts_with(&format!("{layer} "))).count();
+fn had_effect(row: &Row<'_>, result: &RunResult, folder: &Folder) -> bool {
+    let rows_of_time = |layer: &str| {
+        result.out.lines().filter(|line| line.starts_with(&format!("{layer} "))).count()
+    };
     let new_records = || records(folder, "new_lmdb");
     let converted = |channels: i32, height: i32, width: i32| {
         let new_records = new_records();
@@ -187,35 +188,35 @@ fn had_effect(row: &Row<'_>, ran: &Ran, folder: &Folder) -> bool {
         new_records.len() == IMAGES.len() && new_records.iter().enumerate().all(shape)
     };
     let text = |file: &str| String::from_utf8(folder.read(file)).unwrap();
-    let logged = |line: &str| ran.log.iter().any(|logged| logged == line);
+    let logged = |line: &str| result.log.iter().any(|logged| logged == line);
     let mean = || {
         proto::read_binary::<BlobProto>(folder.path("mean.binaryproto"))
             .is_ok_and(|mean| (mean.channels(), mean.data.len()) == (3, 3 * 9 * 11))
     };
     match row.name {
         "`caffe train`" | "`-solver`" | "repeated flags" | "flags before the verb" => {
-            trained(ran) && folder.path("lenet_iter_8.caffemodel").exists()
+            trained(result) && folder.path("lenet_iter_8.caffemodel").exists()
         }
-        "`caffe test`" => ran.out.starts_with("Loss: ") && ran.out.contains("\naccuracy = "),
+        "`caffe test`" => result.out.starts_with("Loss: ") && result.out.contains("\naccuracy = "),
         "`caffe time`" | "`-model`" => {
             rows_of_time("ip") == 1 && rows_of_time("accuracy") + rows_of_time("extra") == 0
         }
-        "`caffe device_query`" => ran.out.starts_with("cpu\n"),
+        "`caffe device_query`" => result.out.starts_with("cpu\n"),
         "`-phase`" => rows_of_time("accuracy") == 1,
         "`-level`" | "`-stage`" => rows_of_time("extra") == 1,
         "`-snapshot`" => {
-            trained(ran)
+            trained(result)
                 && logged("Resuming from lenet.solverstate")
-                && !ran.log.iter().any(|line| line.starts_with("Iteration 0"))
+                && !result.log.iter().any(|line| line.starts_with("Iteration 0"))
         }
-        "`-weights`" => trained(ran) && logged("Finetuning from lenet.caffemodel"),
+        "`-weights`" => trained(result) && logged("Finetuning from lenet.caffemodel"),
         "`-weights` of `caffe time`" => rows_of_time("ip") == 1,
         "`-iterations`" | "`-flag` and `--flag`" | "`-flag=value` and `-flag value`" => {
             logged("Testing for 3 iterations.")
         }
-        "`-sigint_effect`" | "`-sighup_effect`" | "`-flag=`" => trained(ran),
+        "`-sigint_effect`" | "`-sighup_effect`" | "`-flag=`" => trained(result),
         "flags of another verb" => {
-            trained(ran) && logged("--iterations: ignored, because the verb does not use it")
+            trained(result) && logged("--iterations: ignored, because the verb does not use it")
         }
         "`compute_image_mean`" | "`-backend lmdb` of `compute_image_mean`" | "`--`" => mean(),
         "`convert_imageset`"
@@ -267,7 +268,7 @@ fn had_effect(row: &Row<'_>, ran: &Ran, folder: &Folder) -> bool {
         }
         "`CPU` of `extract_features`" => new_records().len() == 24,
         "`classification`" => {
-            let lines: Vec<_> = ran.out.lines().collect();
+            let lines: Vec<_> = result.out.lines().collect();
             let is_class = |line: &&str| {
                 let Some((score, name)) = line.split_once(" - \"") else { return false };
                 score.split_once('.').is_some_and(|(_, decimals)| decimals.len() == 4)
@@ -287,42 +288,44 @@ fn had_effect(row: &Row<'_>, ran: &Ran, folder: &Folder) -> bool {
             text("new_solver.prototxt") == "base_lr: 0.5\ntype: \"Adam\"\n"
         }
         "`-help`" | "`-helpfull`, `-helpshort`, `-helppackage`" => {
-            ran.out.contains("--solver") && ran.log.is_empty()
+            result.out.contains("--solver") && result.log.is_empty()
         }
-        "`-version`" => ran.out.contains(env!("CARGO_PKG_VERSION")),
-        "`-logtostderr`" => trained(ran) && log_file(folder, "INFO").is_none(),
+        "`-version`" => result.out.contains(env!("CARGO_PKG_VERSION")),
+        "`-logtostderr`" => trained(result) && log_file(folder, "INFO").is_none(),
         "`-alsologtostderr`" => {
-            trained(ran) && log_file(folder, "INFO").unwrap().contains("Optimization Done.")
+            trained(result) && log_file(folder, "INFO").unwrap().contains("Optimization Done.")
         }
         "`-noalsologtostderr`" => {
-            ran.log.is_empty() && log_file(folder, "INFO").unwrap().contains("Optimization Done.")
+            result.log.is_empty()
+                && log_file(folder, "INFO").unwrap().contains("Optimization Done.")
         }
         "`-log_dir`" => {
             let log = log_file(folder, "INFO").unwrap();
             let header =
                 ["Log file created at: ", "Running on machine: ", "Log line format: [IWEF]mmdd"];
             let has_header = log.lines().zip(header).all(|(line, start)| line.starts_with(start));
-            trained(ran) && has_header && log_file(folder, "WARNING").is_none()
+            trained(result) && has_header && log_file(folder, "WARNING").is_none()
         }
         "`-minloglevel`" | "`GLOG_minloglevel` and other variables" => {
-            ran.log.is_empty() && folder.path("lenet_iter_8.caffemodel").exists()
+            result.log.is_empty() && folder.path("lenet_iter_8.caffemodel").exists()
         }
-        "`-stderrthreshold`" => trained(ran),
-        "`-v`" => trained(ran) && logged("Creating Layer ip"),
+        "`-stderrthreshold`" => trained(result),
+        "`-v`" => trained(result) && logged("Creating Layer ip"),
         "`-log_prefix`" => {
-            ran.log.is_empty() && ran.err.last().is_some_and(|line| line == "Optimization Done.")
+            result.log.is_empty()
+                && result.err.last().is_some_and(|line| line == "Optimization Done.")
         }
         "`-log_year_in_prefix`" => {
             let has_year = |line: &String| {
                 let (date, rest) = line[1..].split_once(' ').unwrap();
                 date.len() == 8 && date.starts_with("20") && rest.contains("] ")
             };
-            ran.log.is_empty() && ran.err.iter().all(has_year)
+            result.log.is_empty() && result.err.iter().all(has_year)
         }
         "`-logbuflevel`, `-logbufsecs`"
         | "`-colorlogtostderr`"
         | "`-max_log_size`, `-stop_logging_if_full_disk`, `-drop_log_memory`"
-        | "`-symbolize_stacktrace`, `-vmodule`" => trained(ran),
+        | "`-symbolize_stacktrace`, `-vmodule`" => trained(result),
         name => panic!("{name}: this test has no check for the row; add one"),
     }
 }
@@ -335,21 +338,21 @@ fn each_example_of_the_page_has_its_status() {
     let (folder, rows) = (folder_of_examples(), rows());
     for row in &rows {
         clean(&folder);
-        let ran = shell(&folder, row.example);
+        let result = shell(&folder, row.example);
         match row.status {
-            _ if GPU_ROWS.contains(&row.name) => ran.failed_with(&["--gpu: no GPU found"]),
+            _ if GPU_ROWS.contains(&row.name) => result.failed_with(&["--gpu: no GPU found"]),
             "same" | "other" => {
                 assert!(
-                    ran.code == Some(0) && had_effect(row, &ran, &folder),
-                    "{}: {ran:#?}",
+                    result.code == Some(0) && had_effect(row, &result, &folder),
+                    "{}: {result:#?}",
                     row.name
                 );
                 assert!(row.status == "same" || !row.note.is_empty(), "{}: no note", row.name);
             }
             "not" => {
-                let refused = ran.code.is_some_and(|code| (1..=2).contains(&code));
-                assert!(refused || row.example.is_empty(), "{}: {ran:#?}", row.name);
-                assert!(!ran.err.concat().contains("panicked"), "{}: {ran:#?}", row.name);
+                let refused = result.code.is_some_and(|code| (1..=2).contains(&code));
+                assert!(refused || row.example.is_empty(), "{}: {result:#?}", row.name);
+                assert!(!result.err.concat().contains("panicked"), "{}: {result:#?}", row.name);
                 assert!(!row.note.is_empty(), "{}: no reason", row.name);
             }
             status => panic!("{}: unknown status `{status}`", row.name),
@@ -406,9 +409,9 @@ fn unsupported_flags_are_refused_with_a_remedy() {
     ] {
         let name = flag.split('=').next().unwrap();
         for dashes in ["-", "--"] {
-            let ran = folder.run(&format!("train {dashes}{flag} -solver solver.prototxt"));
-            ran.refused_with(&[&format!("cortado: --{name}: "), "; see --help"]);
-            assert_eq!(ran.err.len(), 1, "{ran:#?}");
+            let result = folder.run(&format!("train {dashes}{flag} -solver solver.prototxt"));
+            result.refused_with(&[&format!("cortado: --{name}: "), "; see --help"]);
+            assert_eq!(result.err.len(), 1, "{result:#?}");
         }
     }
 }

@@ -67,8 +67,8 @@ fn links_in_caffes_build_folder_convert_mnist_and_train() {
         ./build/tools/caffe train --solver=examples/mnist/solver.prototxt $FLAGS
     "#;
     for flags in ["", "-logtostderr -v=0 --gpu="] {
-        let ran = shell(&folder, &format!("FLAGS='{flags}'; {script}")).succeeded();
-        assert_eq!(ran.log.last().unwrap(), "Optimization Done.");
+        let result = shell(&folder, &format!("FLAGS='{flags}'; {script}")).succeeded();
+        assert_eq!(result.log.last().unwrap(), "Optimization Done.");
         assert!(folder.path("examples/mnist/lenet_iter_20.solverstate").exists());
     }
 }
@@ -105,12 +105,12 @@ fn cifar_is_converted_and_trained_in_two_steps() {
         ./build/tools/caffe train --solver=$EXAMPLE/solver_lr1.prototxt \
             --snapshot=$EXAMPLE/quick_iter_10.solverstate
     "#;
-    let ran = shell(&folder, script).succeeded();
-    let ends = ran.log.iter().filter(|line| *line == "Optimization Done.").count();
-    assert_eq!(ends, 2, "{ran:#?}");
+    let result = shell(&folder, script).succeeded();
+    let ends = result.log.iter().filter(|line| *line == "Optimization Done.").count();
+    assert_eq!(ends, 2, "{result:#?}");
     assert!(folder.path("examples/cifar10/quick_iter_20.caffemodel").exists());
     assert_eq!(records(&folder, "examples/cifar10/cifar10_train_lmdb").len(), 50);
-    assert!(ran.out.contains("mean_value channel [2]: 93"), "{ran:#?}"); // 20 · 4.5 + 3
+    assert!(result.out.contains("mean_value channel [2]: 93"), "{result:#?}"); // 20 · 4.5 + 3
 
     // If one of the two databases exists, the conversion fails before it writes the other. A
     // damaged file is an error.
@@ -137,13 +137,13 @@ fn a_snapshot_is_found_without_the_extension_h5() {
     let caffe = "caffe train -solver solver.prototxt";
     shell(&folder, caffe).succeeded();
     let resume = format!("{caffe} -snapshot lenet_iter_4.solverstate");
-    let ran = shell(&folder, &resume).succeeded();
+    let result = shell(&folder, &resume).succeeded();
     for line in [
         "--snapshot: lenet_iter_4.solverstate does not exist; using lenet_iter_4.solverstate.h5",
         "Resuming from lenet_iter_4.solverstate.h5",
         "Optimization Done.",
     ] {
-        assert!(ran.log.iter().any(|logged| logged == line), "{line}: {ran:#?}");
+        assert!(result.log.iter().any(|logged| logged == line), "{line}: {result:#?}");
     }
     // If both files exist, the command reads the file with the name in the flag.
     folder.write("lenet_iter_4.solverstate", "");

@@ -87,21 +87,26 @@ fn classify_prints_class_names_and_one_line_errors() {
     let image = images().join("gray.png").display().to_string();
     let names: Vec<_> = (0..9).map(|class| format!("n{class} thing, of kind {class}")).collect();
     folder.write("names.txt", names.join("\n"));
-    let two = format!("{CLASSIFY} --labels names.txt {image} {image}");
-    let out = folder.run(&two).succeeded().out;
+    let classify_two = format!("{CLASSIFY} --labels names.txt {image} {image}");
+    let out = folder.run(&classify_two).succeeded().out;
     assert_eq!(out.matches("Prediction for").count(), 2);
     let pixels = expected_pixels("gray.png", 3, 3);
-    let brightest = (0..9).rev().max_by(|&a, &b| pixels[a].total_cmp(&pixels[b])).unwrap();
-    assert_eq!(printed_classes(&out)[0], (pixels[brightest], format!("\"{}\"", names[brightest])));
+    let brightest_pixel = (0..9).rev().max_by(|&a, &b| pixels[a].total_cmp(&pixels[b])).unwrap();
+    assert_eq!(
+        printed_classes(&out)[0],
+        (pixels[brightest_pixel], format!("\"{}\"", names[brightest_pixel]))
+    );
     assert_eq!(out.lines().count(), 2 * 6);
 
     folder.write("names.txt", "only one");
-    folder.run(&two).failed_with(&["names.txt: expected 9 labels, one for each class, found 1"]);
+    folder
+        .run(&classify_two)
+        .failed_with(&["names.txt: expected 9 labels, one for each class, found 1"]);
     folder.run(&format!("{CLASSIFY} gone.jpg")).failed_with(&["gone.jpg: No such file"]);
     folder.run(&format!("{CLASSIFY} deploy.prototxt")).failed_with(&["deploy.prototxt: "]);
     folder.run(CLASSIFY).refused_with(&["IMAGE"]);
     net(&folder, "1 2 3 3");
-    folder.run(&two).failed_with(&["deploy.prototxt: input `x`", "1 or 3 channels"]);
+    folder.run(&classify_two).failed_with(&["deploy.prototxt: input `x`", "1 or 3 channels"]);
     let trained = format!("classify --model net.prototxt --weights no.caffemodel {image}");
     folder.write_replaced("net.prototxt", crate::command::NET, "InnerProduct", "Flatten");
     folder
@@ -136,9 +141,9 @@ fn the_example_of_digits_classifies_its_image_of_a_seven() {
         assert!(classes[0].1 == "7" && classes[0].0 > 0.5, "{out}");
     }
     for number in ["nan", "inf", "-inf", "x"] {
-        let refused = folder.run(&format!("{classify} --scale={number}"));
-        refused.refused_with(&["--scale", number, "finite number"]);
-        let refused = folder.run(&format!("{classify} --mean-value={number}"));
-        refused.refused_with(&["--mean-value", number, "finite number"]);
+        let result = folder.run(&format!("{classify} --scale={number}"));
+        result.refused_with(&["--scale", number, "finite number"]);
+        let result = folder.run(&format!("{classify} --mean-value={number}"));
+        result.refused_with(&["--mean-value", number, "finite number"]);
     }
 }

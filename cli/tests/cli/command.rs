@@ -110,14 +110,14 @@ impl Folder {
         command
     }
 
-    pub(crate) fn run(&self, args: &str) -> Ran {
-        Ran::new(args, self.command(args).output().unwrap())
+    pub(crate) fn run(&self, args: &str) -> RunResult {
+        RunResult::new(args, self.command(args).output().unwrap())
     }
 }
 
 /// Exit status and output of a finished `cortado` process.
 #[derive(Debug)]
-pub(crate) struct Ran {
+pub(crate) struct RunResult {
     pub(crate) args: String,
     pub(crate) code: Option<i32>,
     pub(crate) out: String,
@@ -127,7 +127,7 @@ pub(crate) struct Ran {
     pub(crate) err: Vec<String>,
 }
 
-impl Ran {
+impl RunResult {
     pub(crate) fn new(args: &str, output: Output) -> Self {
         let out = String::from_utf8(output.stdout).unwrap();
         let (mut log, mut err) = (Vec::new(), Vec::new());

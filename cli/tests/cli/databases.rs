@@ -45,8 +45,8 @@ fn an_existing_database_is_replaced_only_with_force() {
     let folder = Folder::new("databases-force");
     folder.write("images", idx(3, &[2, 1, 2], &[1, 2, 3, 4]));
     folder.write("labels", idx(1, &[2], &[200, 7]));
-    let ran = folder.run("convert-mnist images labels db").succeeded();
-    assert_eq!(ran.out, "db: 2 records\n");
+    let result = folder.run("convert-mnist images labels db").succeeded();
+    assert_eq!(result.out, "db: 2 records\n");
     // The expected encoding of a Datum has the fields channels, height, width, data and label. As a
     // varint, the label 200 takes two bytes.
     let want = [
@@ -113,10 +113,10 @@ fn caffes_lenet_trains_from_converted_mnist() {
     let net = net.join("examples__mnist__lenet_train_test.prototxt");
     folder.write("lenet_train_test.prototxt", fs::read(net).unwrap());
     folder.write("solver.prototxt", SOLVER);
-    let ran = folder.run("train --solver solver.prototxt").succeeded();
+    let result = folder.run("train --solver solver.prototxt").succeeded();
     let loss = |line: &String| line.rsplit_once("iters), loss = ")?.1.parse::<f64>().ok();
-    let losses: Vec<_> = ran.log.iter().filter_map(loss).collect();
-    assert_eq!(losses.len(), 12, "{ran:#?}");
+    let losses: Vec<_> = result.log.iter().filter_map(loss).collect();
+    assert_eq!(losses.len(), 12, "{result:#?}");
     assert!(losses[11] < 0.8 * losses[0], "{losses:?}");
 }
 
@@ -151,9 +151,9 @@ fn convert_imageset_writes_pixels_or_encoded_files() {
     let list = "color.png 1\ngray.png 2\nno such.png 3\npalette.png 4\n";
     folder.write("list", list);
     let run = |args: &str| folder.run(&format!("convert-imageset {args}")).succeeded();
-    let ran = run(&format!("{} list pixels", images()));
-    assert_eq!(ran.out, "pixels: 3 records\n");
-    assert!(ran.log.iter().any(|line| line.starts_with("skipped: ")), "{ran:#?}");
+    let result = run(&format!("{} list pixels", images()));
+    assert_eq!(result.out, "pixels: 3 records\n");
+    assert!(result.log.iter().any(|line| line.starts_with("skipped: ")), "{result:#?}");
     run(&format!("--encoded {} list encoded", images()));
     let keys =
         |db: &str| entries(&folder.path(db)).into_iter().map(|(key, _)| key).collect::<Vec<_>>();
@@ -193,9 +193,9 @@ fn convert_imageset_writes_pixels_or_encoded_files() {
 
     // A database without records is an error.
     folder.write("missing", "no.png 1\n");
-    let empty = folder.run(&format!("convert-imageset {} missing empty", images()));
-    empty.failed_with(&["empty: no records to write", "no database was written"]);
-    assert!(empty.log.iter().any(|line| line.starts_with("skipped: ")), "{empty:#?}");
+    let result = folder.run(&format!("convert-imageset {} missing empty", images()));
+    result.failed_with(&["empty: no records to write", "no database was written"]);
+    assert!(result.log.iter().any(|line| line.starts_with("skipped: ")), "{result:#?}");
     assert!(!folder.path("empty").exists());
 
     let options = "--shuffle --gray -resize_height=6 -resize_width 5 --encode_type png";
@@ -205,8 +205,8 @@ fn convert_imageset_writes_pixels_or_encoded_files() {
     source.read(&mut record).unwrap();
     assert_eq!(record.shape(), [1, 6, 5]);
     folder.write("two", "color.png 1\n");
-    let refused = folder.run(&format!("convert-imageset --encode_type jpg {} two x", images()));
-    refused.failed_with(&["cannot encode as `jpg`"]);
+    let result = folder.run(&format!("convert-imageset --encode_type jpg {} two x", images()));
+    result.failed_with(&["cannot encode as `jpg`"]);
 
     let mean = folder.run("compute-image-mean pixels mean.binaryproto").succeeded();
     assert!(mean.out.starts_with("3 records\nmean_value channel [0]: "), "{mean:?}");
@@ -251,10 +251,10 @@ fn an_image_data_layer_returns_the_decoded_images() {
         bytes.iter().map(|byte| f32::from(*byte)).collect::<Vec<_>>()
     );
 
-    let grey = net("is_color: false new_height: 4 new_width: 5 shuffle: true rand_skip: 2");
-    let mut grey = grey.unwrap();
-    grey.forward().unwrap();
-    assert_eq!(**grey.blob("x").unwrap().shape(), [2, 1, 4, 5]);
+    let grey_net = net("is_color: false new_height: 4 new_width: 5 shuffle: true rand_skip: 2");
+    let mut grey_net = grey_net.unwrap();
+    grey_net.forward().unwrap();
+    assert_eq!(**grey_net.blob("x").unwrap().shape(), [2, 1, 4, 5]);
     let text = net("new_height: 4").err().unwrap().to_string();
     assert!(text.contains("give both new_height and new_width"), "{text}");
 }
@@ -293,8 +293,8 @@ fn extract_features_writes_the_values_of_blobs_to_databases() {
     let folder = Folder::new("databases-features");
     folder.run("train --solver solver.prototxt").succeeded();
     let extract = "extract-features lenet_iter_8.caffemodel net.prototxt";
-    let ran = folder.run(&format!("{extract} ip,label scores,labels 3")).succeeded();
-    assert_eq!(ran.out, "scores: 24 records\nlabels: 24 records\n");
+    let result = folder.run(&format!("{extract} ip,label scores,labels 3")).succeeded();
+    assert_eq!(result.out, "scores: 24 records\nlabels: 24 records\n");
     let keys = entries(&folder.path("scores")).into_iter().map(|(key, _)| key);
     assert_eq!(keys.collect::<Vec<_>>(), (0..24).map(|i| format!("{i:010}")).collect::<Vec<_>>());
 
@@ -316,8 +316,8 @@ fn extract_features_writes_the_values_of_blobs_to_databases() {
     folder.run(&format!("{extract} ip a 1 lmdb cpu")).succeeded();
     fs::remove_dir_all(folder.path("a")).unwrap();
     for gpu in ["GPU", "GPU 1", "gpu DEVICE_ID=1"] {
-        let ran = folder.run(&format!("{extract} ip a 1 lmdb {gpu}"));
-        ran.failed_with(&["--gpu: no GPU found"]);
+        let result = folder.run(&format!("{extract} ip a 1 lmdb {gpu}"));
+        result.failed_with(&["--gpu: no GPU found"]);
     }
     for (more, part) in [
         ("leveldb", "'leveldb'"),

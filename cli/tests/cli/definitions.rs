@@ -74,8 +74,8 @@ fn an_error_in_a_solvers_net_names_the_nets_file_and_line() {
     let place = "cortado: net.prototxt:10: layer `ip`: inner_product_param: num_output";
     folder.run("time --model net.prototxt").failed_with(&[place]);
     // Two layers have the name, so the line is unknown.
-    let twice = format!("{NET}{}", NET.replace("name: \"LeNet\"\n", ""));
-    folder.write_replaced("net.prototxt", &twice, "num_output: 10", "num_output: 0");
+    let doubled_net = format!("{NET}{}", NET.replace("name: \"LeNet\"\n", ""));
+    folder.write_replaced("net.prototxt", &doubled_net, "num_output: 10", "num_output: 0");
     folder.run("time --model net.prototxt").failed_with(&["cortado: net.prototxt: "]);
 }
 
@@ -114,32 +114,35 @@ fn a_missing_learning_rate_is_an_error_and_a_negative_max_iter_a_warning() {
     let train = "train --solver solver.prototxt";
     folder.run(train).failed_with(&["solver.prototxt: base_lr is missing", "`base_lr: 0.01`"]);
     folder.write_replaced("solver.prototxt", SOLVER, "base_lr: 0.01", "base_lr: nan");
-    let ran = folder.run(train);
-    ran.failed_with(&["iteration 1: the loss is NaN"]);
-    assert!(ran.log.contains(&"solver: base_lr is NaN".into()), "{ran:#?}");
+    let result = folder.run(train);
+    result.failed_with(&["iteration 1: the loss is NaN"]);
+    assert!(result.log.contains(&"solver: base_lr is NaN".into()), "{result:#?}");
     folder.write_replaced("solver.prototxt", SOLVER, "max_iter: 8", "max_iter: -5");
-    let ran = folder.run(train).succeeded();
+    let result = folder.run(train).succeeded();
     let warning = "solver.prototxt: max_iter is -5, so nothing is trained";
-    assert!(ran.log.contains(&warning.into()), "{ran:#?}");
+    assert!(result.log.contains(&warning.into()), "{result:#?}");
 }
 
 #[test]
 fn duplicate_layer_names_and_nan_fields_are_warnings() {
     let folder = Folder::new("silent-nets");
-    let second = "layer { name: \"ip\" type: \"Silence\" bottom: \"label\" }";
-    folder.write("net.prototxt", format!("{NET}{second}"));
-    let ran = folder.run("time --model net.prototxt --iterations 1").succeeded();
+    let second_layer = "layer { name: \"ip\" type: \"Silence\" bottom: \"label\" }";
+    folder.write("net.prototxt", format!("{NET}{second_layer}"));
+    let result = folder.run("time --model net.prototxt --iterations 1").succeeded();
     let warning = "net `LeNet`: several layers are called `ip`; trained weights are copied to the \
                    first of them only";
-    assert!(ran.log.contains(&warning.into()), "{ran:#?}");
+    assert!(result.log.contains(&warning.into()), "{result:#?}");
 
     folder.write_replaced("net.prototxt", NET, "scale: 0.00390625", "scale: nan");
-    let ran = folder.run("time --model net.prototxt --iterations 1").succeeded();
-    assert!(ran.log.contains(&"layer `data`: transform_param.scale is NaN".into()), "{ran:#?}");
+    let result = folder.run("time --model net.prototxt --iterations 1").succeeded();
+    assert!(
+        result.log.contains(&"layer `data`: transform_param.scale is NaN".into()),
+        "{result:#?}"
+    );
     folder.write("net.prototxt", NET);
-    let ran = folder.run("time --model net.prototxt --iterations 1").succeeded();
+    let result = folder.run("time --model net.prototxt --iterations 1").succeeded();
     let about_layers = |line: &&String| line.starts_with("layer `") || line.starts_with("net `");
-    assert_eq!(ran.log.iter().find(about_layers), None);
+    assert_eq!(result.log.iter().find(about_layers), None);
 }
 
 #[test]
@@ -156,9 +159,9 @@ fn weights_without_a_layer_of_the_net_are_refused_unless_a_flag_allows_them() {
         let reason =
             "no layer name in common with the net: the weights have `ip`; the net has `fc`";
         folder.run(args).failed_with(&["a.caffemodel: ", reason]);
-        let ran = folder.run(&format!("{args} --allow-no-match")).succeeded();
+        let result = folder.run(&format!("{args} --allow-no-match")).succeeded();
         let warning =
             "a.caffemodel: no layer name in common with the net, so no weights are copied";
-        assert!(ran.log.contains(&warning.into()), "{ran:#?}");
+        assert!(result.log.contains(&warning.into()), "{result:#?}");
     }
 }

@@ -30,8 +30,8 @@ fn nan_weights_stop_training_and_keep_the_last_snapshot() {
         ("gamma: 0.0001", "gamma: 1e60"),
     ];
     let folder = diverging_folder("divergence-stop", &changes);
-    let ran = folder.run("train --solver solver.prototxt --log-json run.jsonl");
-    ran.failed_with(&[
+    let result = folder.run("train --solver solver.prototxt --log-json run.jsonl");
+    result.failed_with(&[
         "iteration 6: ",
         "the loss is NaN",
         "layer `ip`, parameter `0`",
@@ -57,14 +57,14 @@ fn nan_weights_are_found_before_a_snapshot_is_written() {
 #[test]
 fn training_continues_after_nan_if_the_user_asks_for_it() {
     let folder = diverging_folder("divergence-warn", &[("base_lr: 0.01", "base_lr: nan")]);
-    let ran = folder.run("train --solver solver.prototxt --on-nan warn").succeeded();
+    let result = folder.run("train --solver solver.prototxt --on-nan warn").succeeded();
     let warnings: Vec<_> =
-        ran.log.iter().filter(|line| line.contains("NaN or infinite value")).collect();
-    assert_eq!(warnings.len(), 1, "{ran:#?}");
+        result.log.iter().filter(|line| line.contains("NaN or infinite value")).collect();
+    assert_eq!(warnings.len(), 1, "{result:#?}");
     assert!(
-        ran.log.iter().any(|line| line.ends_with("loss = -nan") || line.ends_with("loss = nan")),
-        "{ran:#?}"
+        result.log.iter().any(|line| line.ends_with("loss = -nan") || line.ends_with("loss = nan")),
+        "{result:#?}"
     );
-    let ran = folder.run("train --solver solver.prototxt --on-nan ignore").succeeded();
-    assert!(!ran.log.iter().any(|line| line.contains("NaN or infinite value")), "{ran:#?}");
+    let result = folder.run("train --solver solver.prototxt --on-nan ignore").succeeded();
+    assert!(!result.log.iter().any(|line| line.contains("NaN or infinite value")), "{result:#?}");
 }

@@ -62,8 +62,10 @@ fn a_missing_gpu_is_an_error_that_names_the_devices() {
 
     // Most of Caffe's solver definitions set `solver_mode` to GPU.
     folder.write("solver.prototxt", format!("{SOLVER} solver_mode: GPU"));
-    let ran = folder.run("train --solver solver.prototxt").succeeded();
-    assert!(ran.log.iter().any(|line| line.contains("solver_mode") && line.contains("--device")));
+    let result = folder.run("train --solver solver.prototxt").succeeded();
+    assert!(
+        result.log.iter().any(|line| line.contains("solver_mode") && line.contains("--device"))
+    );
 }
 
 #[test]
@@ -112,15 +114,15 @@ fn device_query_lists_devices_with_properties() {
 #[test]
 fn quiet_and_verbose_set_the_log_level() {
     let folder = Folder::new("log-length");
-    let quiet = folder.run("-q train --solver solver.prototxt").succeeded();
-    assert_eq!((&quiet.log[..], &quiet.out[..]), (&[][..], ""));
+    let quiet_run = folder.run("-q train --solver solver.prototxt").succeeded();
+    assert_eq!((&quiet_run.log[..], &quiet_run.out[..]), (&[][..], ""));
     let test = "test --model net.prototxt --weights lenet_iter_8.caffemodel --iterations 2";
-    let quiet = folder.run(&format!("{test} --quiet")).succeeded();
-    assert!(quiet.log.is_empty() && quiet.out.starts_with("Loss: "), "{quiet:#?}");
+    let quiet_run = folder.run(&format!("{test} --quiet")).succeeded();
+    assert!(quiet_run.log.is_empty() && quiet_run.out.starts_with("Loss: "), "{quiet_run:#?}");
 
-    let usual = folder.run(test).succeeded();
-    let verbose = folder.run(&format!("{test} -v")).succeeded();
-    assert!(usual.log.iter().all(|line| verbose.log.contains(line)));
+    let default_run = folder.run(test).succeeded();
+    let verbose_run = folder.run(&format!("{test} -v")).succeeded();
+    assert!(default_run.log.iter().all(|line| verbose_run.log.contains(line)));
     for line in [
         "Creating Layer ip",
         "ip <- data",
@@ -132,15 +134,15 @@ fn quiet_and_verbose_set_the_log_level() {
         "This network produces output accuracy",
         "Network initialization done.",
     ] {
-        assert!(verbose.log.iter().any(|logged| logged == line), "{line}: {verbose:#?}");
-        assert!(!usual.log.iter().any(|logged| logged == line), "{line}: {usual:#?}");
+        assert!(verbose_run.log.iter().any(|logged| logged == line), "{line}: {verbose_run:#?}");
+        assert!(!default_run.log.iter().any(|logged| logged == line), "{line}: {default_run:#?}");
     }
     folder.run(&format!("{test} -q -v")).refused_with(&["cannot be used with"]);
     // The command logs errors and warnings even with --quiet.
     folder.run("--quiet train --solver gone").failed_with(&["cortado: gone: No such file"]);
     folder.write_replaced("solver.prototxt", SOLVER, "max_iter: 8", "max_iter: 0");
-    let ran = folder.run("--quiet train --solver solver.prototxt").succeeded();
-    assert_eq!(ran.log, ["solver.prototxt: max_iter is 0, so nothing is trained"]);
+    let result = folder.run("--quiet train --solver solver.prototxt").succeeded();
+    assert_eq!(result.log, ["solver.prototxt: max_iter is 0, so nothing is trained"]);
 }
 
 /// The simulated device has a separate memory, so training copies data and weights.
@@ -154,9 +156,9 @@ fn training_on_the_simulated_device_copies_data_and_gives_the_weights_of_the_cpu
     let (report, weights) = train("cpu");
     assert_eq!(report, "no copies between host and device, no fallbacks to the host\n");
     for device in ["simulated", "mirror"] {
-        let (report, simulated) = train(device);
+        let (report, simulated_weights) = train(device);
         assert!(report.contains("(direct access)") && report.contains(" on simulated"), "{report}");
-        assert!(simulated == weights, "{device}");
+        assert!(simulated_weights == weights, "{device}");
     }
     let query = folder.run("device-query --device simulated").succeeded().out;
     assert!(query.starts_with("simulated\n") && query.contains("separate"), "{query}");

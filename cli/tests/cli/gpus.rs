@@ -2,7 +2,7 @@
 //! on the CPU.
 
 use crate::{
-    command::{Folder, Ran},
+    command::{Folder, RunResult},
     cuda_on_cpu,
 };
 use std::path::Path;
@@ -15,11 +15,11 @@ fn gpus_are_listed_and_used_by_name_and_number() {
     let folder = Folder::new("gpus");
     let run = |args: &str| {
         let output = folder.command(args).env("CORTADO_LIBCUDA", &driver).output();
-        Ran::new(args, output.unwrap())
+        RunResult::new(args, output.unwrap())
     };
-    let listed = run("device-query --gpu all").succeeded().out;
+    let device_list = run("device-query --gpu all").succeeded().out;
     for part in ["cuda:0", "cuda:1", "compute capability", "8.0", "CUDA 13.0", "memory pools"] {
-        assert!(listed.contains(part), "{listed}");
+        assert!(device_list.contains(part), "{device_list}");
     }
     assert!(run("device-query").succeeded().out.contains("cuda:0"));
     assert!(!run("device-query --device cuda:1").succeeded().out.contains("cuda:0"));
@@ -28,11 +28,11 @@ fn gpus_are_listed_and_used_by_name_and_number() {
     let old_gpu = |args: &str| {
         let mut command = folder.command(args);
         command.env("CORTADO_LIBCUDA", &driver).env("CUDA_ON_CPU_CAPABILITY", "70");
-        Ran::new(args, command.output().unwrap())
+        RunResult::new(args, command.output().unwrap())
     };
-    let listed = old_gpu("device-query").succeeded().out;
+    let device_list = old_gpu("device-query").succeeded().out;
     for part in ["cpu\n", "cuda:0\n", "not usable", "found 7.0, expected 7.5"] {
-        assert!(listed.contains(part), "{listed}");
+        assert!(device_list.contains(part), "{device_list}");
     }
     old_gpu("device-query --gpu 0").failed_with(&["found 7.0, expected 7.5"]);
     let log = run("train --solver solver.prototxt --gpu 1").succeeded().log;
@@ -49,7 +49,7 @@ fn the_gemm_backend_of_a_gpu_is_chosen_by_flags() {
         let args = format!("train --solver solver.prototxt --gpu 0 {flags}");
         let mut command = folder.command(&args);
         command.env("CORTADO_LIBCUDA", &driver).env("CORTADO_CUBLAS", cublas);
-        Ran::new(&args, command.output().unwrap())
+        RunResult::new(&args, command.output().unwrap())
     };
     // Trains with `flags` and returns the weights and the log's note on the GEMM backend.
     let trained = |flags: &str| {

@@ -40,8 +40,8 @@ fn net() -> NetParameter {
 }
 
 fn inspect_json(folder: &Folder, file: &str) -> Value {
-    let ran = folder.run(&format!("inspect {file} --json")).succeeded();
-    serde_json::from_str(&ran.out).unwrap()
+    let result = folder.run(&format!("inspect {file} --json")).succeeded();
+    serde_json::from_str(&result.out).unwrap()
 }
 
 #[test]
@@ -196,9 +196,9 @@ fn an_unreadable_file_is_an_error_of_one_line() {
     fails("wrong.prototxt", &["wrong.prototxt:2:1: ", "max_itre"]);
     folder.write_replaced("wrong-net.prototxt", NET, "bottom: \"ip\"", "botom: \"ip\"");
     fails("wrong-net.prototxt", &["botom"]);
-    let mut short = net();
-    short.layer[0].blobs[1].data.pop();
-    proto::write_binary(folder.path("short.caffemodel"), &short).unwrap();
+    let mut short_net = net();
+    short_net.layer[0].blobs[1].data.pop();
+    proto::write_binary(folder.path("short.caffemodel"), &short_net).unwrap();
     fails("short.caffemodel", &["layer `ip`", "2 values of data"]);
     folder.run("inspect").refused_with(&["<FILE>"]);
 

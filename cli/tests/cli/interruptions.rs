@@ -1,7 +1,7 @@
 //! Tests of the signals SIGINT, SIGTERM, SIGHUP and SIGKILL during training.
 
 use crate::{
-    command::{Folder, Ran, SOLVER, message},
+    command::{Folder, RunResult, SOLVER, message},
     data_sets::write_data_sets,
 };
 use cortado::{
@@ -57,18 +57,19 @@ impl RunningProcess {
 /// Interrupts training with SIGINT once a log line contains `text`. Returns the log lines that
 /// follow this line.
 fn interrupt_at(folder: &Folder, text: &str) -> Vec<String> {
-    let mut running = RunningProcess::start(folder, "");
-    running.wait_for(text);
-    running.signal("-INT");
-    let (status, rest) = running.finish();
+    let mut process = RunningProcess::start(folder, "");
+    process.wait_for(text);
+    process.signal("-INT");
+    let (status, rest) = process.finish();
     assert!(status.success(), "{status}: {rest:#?}");
     rest
 }
 
 /// Returns a solver definition that would run for hours, without periodic snapshots.
 fn endless_solver() -> String {
-    let long = SOLVER.replace("snapshot: 4", "").replace("test_interval: 4", "test_interval: 1000");
-    long.replace("max_iter: 8", "max_iter: 100000000")
+    let solver =
+        SOLVER.replace("snapshot: 4", "").replace("test_interval: 4", "test_interval: 1000");
+    solver.replace("max_iter: 8", "max_iter: 100000000")
 }
 
 #[test]
@@ -93,9 +94,9 @@ fn sigint_stops_training_with_a_snapshot() {
     folder.write("solver.prototxt", endless_solver().replace("max_iter: 100000000", &end));
     let mut shell = Command::new("sh");
     let output = shell.args(["-c", command]).current_dir(folder.path("")).output().unwrap();
-    let ran = Ran::new(command, output).succeeded();
-    assert!(ran.log.contains(&format!("Resuming from {state}")), "{ran:#?}");
-    assert_eq!(ran.log.last().unwrap(), "Optimization Done.");
+    let result = RunResult::new(command, output).succeeded();
+    assert!(result.log.contains(&format!("Resuming from {state}")), "{result:#?}");
+    assert_eq!(result.log.last().unwrap(), "Optimization Done.");
 }
 
 /// Without SIGINT, `cortado test` would run for hours.
@@ -106,17 +107,17 @@ fn sigint_during_cortado_test_prints_the_means_so_far() {
     let test = "test --model net.prototxt --weights lenet_iter_8.caffemodel --iterations 100000000";
     let mut command = folder.command(test);
     command.stdout(Stdio::piped());
-    let mut running = RunningProcess::start_command(command);
+    let mut process = RunningProcess::start_command(command);
     let mut log = Vec::new();
-    for line in running.lines.by_ref() {
+    for line in process.lines.by_ref() {
         log.push(line.unwrap());
         if log.last().unwrap().contains("Batch 2, loss") {
             break;
         }
     }
-    running.signal("-INT");
-    log.extend(running.lines.by_ref().map(Result::unwrap));
-    let output = running.child.wait_with_output().unwrap();
+    process.signal("-INT");
+    log.extend(process.lines.by_ref().map(Result::unwrap));
+    let output = process.child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{log:#?}");
     let losses: Vec<f64> = log
         .iter()
@@ -136,7 +137,7 @@ fn sigint_during_cortado_test_prints_the_means_so_far() {
 
 /// Without SIGINT, the solver's test pass would run for hours.
 #[test]
-fn sigint_stops_during_a_test() {
+fn sigint_stops_training_during_a_test_pass() {
     let folder = Folder::new("interrupt-test");
     folder.write_replaced("solver.prototxt", SOLVER, "test_iter: 2", "test_iter: 100000000");
     let rest = interrupt_at(&folder, "Testing net (#0)");
@@ -154,23 +155,23 @@ fn signal_effects_follow_the_flags() {
         ("-INT", "--sigint-effect snapshot", true),
         ("-INT", "--sigint_effect none", false),
     ];
-    for (signal, flags, writes) in cases {
-        let mut running = RunningProcess::start(&folder, flags);
-        running.wait_for("Iteration 2, lr = ");
-        running.signal(signal);
-        if writes {
-            running.wait_for("Snapshotting solver state");
+    for (signal, flags, writes_snapshot) in cases {
+        let mut process = RunningProcess::start(&folder, flags);
+        process.wait_for("Iteration 2, lr = ");
+        process.signal(signal);
+        if writes_snapshot {
+            process.wait_for("Snapshotting solver state");
         }
-        running.wait_for(", lr = "); // a later iteration
-        running.signal("-TERM");
-        let (status, rest) = running.finish();
+        process.wait_for(", lr = "); // a later iteration
+        process.signal("-TERM");
+        let (status, rest) = process.finish();
         assert!(status.success(), "{signal} {flags}: {status}: {rest:#?}");
         assert_eq!(rest[rest.len() - 2], "Optimization stopped early.");
         assert!(rest.last().unwrap().starts_with("Resume from iteration "), "{rest:#?}");
-        let written = folder.files(".solverstate");
+        let states = folder.files(".solverstate");
         // When SIGTERM stops training, the process writes one more snapshot.
-        assert_eq!(written.len(), 1 + usize::from(writes), "{signal} {flags}: {written:?}");
-        written.iter().for_each(|state| fs::remove_file(folder.path(state)).unwrap());
+        assert_eq!(states.len(), 1 + usize::from(writes_snapshot), "{signal} {flags}: {states:?}");
+        states.iter().for_each(|state| fs::remove_file(folder.path(state)).unwrap());
     }
     let stop = "train --solver solver.prototxt --sighup-effect stopp";
     folder.run(stop).refused_with(&["'stopp'", "none, stop, snapshot"]);
@@ -182,36 +183,37 @@ fn a_second_process_with_the_same_snapshot_prefix_logs_a_warning() {
     folder.write("solver.prototxt", endless_solver());
     folder.write("short.prototxt", SOLVER);
     folder.write_replaced("other.prototxt", SOLVER, "\"lenet\"", "\"other\"");
-    let mut first = RunningProcess::start(&folder, "");
-    first.wait_for("Iteration 2, lr = ");
-    let warning = format!("process {} is training with the same snapshot prefix", first.child.id());
-    let warned = |solver: &str| {
-        let ran = folder.run(&format!("train --solver {solver}")).succeeded();
-        ran.log.iter().any(|line| line.contains(&warning))
+    let mut first_process = RunningProcess::start(&folder, "");
+    first_process.wait_for("Iteration 2, lr = ");
+    let warning =
+        format!("process {} is training with the same snapshot prefix", first_process.child.id());
+    let warns = |solver: &str| {
+        let result = folder.run(&format!("train --solver {solver}")).succeeded();
+        result.log.iter().any(|line| line.contains(&warning))
     };
-    assert!(warned("short.prototxt"));
-    assert!(!warned("other.prototxt"));
-    first.signal("-KILL");
-    first.finish();
-    assert!(!warned("short.prototxt"), "SIGKILL must release the lock");
+    assert!(warns("short.prototxt"));
+    assert!(!warns("other.prototxt"));
+    first_process.signal("-KILL");
+    first_process.finish();
+    assert!(!warns("short.prototxt"), "SIGKILL must release the lock");
     assert_eq!(folder.files(".lock"), [""; 0]);
 }
 
 /// One training iteration has 10⁹ batches (`iter_size`) and therefore lasts longer than the test.
 #[test]
-fn a_second_signal_exits_at_once() {
+fn a_second_signal_ends_the_process_at_once() {
     let folder = Folder::new("interrupt-twice");
     folder.write("solver.prototxt", format!("{} iter_size: 1000000000", endless_solver()));
     for (signal, code) in [("-INT", 130), ("-TERM", 143)] {
-        let mut running = RunningProcess::start(&folder, "");
-        running.wait_for("Learning Rate Policy");
+        let mut process = RunningProcess::start(&folder, "");
+        process.wait_for("Learning Rate Policy");
         sleep(Duration::from_millis(100));
-        running.signal(signal);
-        running.signal("-HUP");
+        process.signal(signal);
+        process.signal("-HUP");
         sleep(Duration::from_millis(100));
-        assert_eq!(running.child.try_wait().unwrap(), None);
-        running.signal(signal);
-        let (status, _) = running.finish();
+        assert_eq!(process.child.try_wait().unwrap(), None);
+        process.signal(signal);
+        let (status, _) = process.finish();
         assert_eq!(status.code(), Some(code));
     }
     assert_eq!(folder.files(".caffemodel"), [""; 0]);
@@ -285,16 +287,16 @@ fn a_run_killed_repeatedly_ends_bit_identical_to_an_uninterrupted_one() {
             folder.write("net.prototxt", format!("{data} {layers}"));
             folder
         };
-        let killed = folder("killed");
-        let end = kill_and_resume(&killed, &mut rng, solver) + 3;
+        let killed_folder = folder("killed");
+        let end = kill_and_resume(&killed_folder, &mut rng, solver) + 3;
         println!("{data}: {KILLS} kills, {end} updates");
 
-        let uninterrupted = folder("not-killed");
-        uninterrupted.write("solver.prototxt", solver(0, end));
-        uninterrupted.run("train --threads 1 --solver solver.prototxt").succeeded();
+        let uninterrupted_folder = folder("not-killed");
+        uninterrupted_folder.write("solver.prototxt", solver(0, end));
+        uninterrupted_folder.run("train --threads 1 --solver solver.prototxt").succeeded();
         for suffix in ["caffemodel", "solverstate"] {
             let file = format!("lenet_iter_{end}.{suffix}");
-            let equal = killed.read(&file) == uninterrupted.read(&file);
+            let equal = killed_folder.read(&file) == uninterrupted_folder.read(&file);
             assert!(equal, "{data}: {file}, seed {seed}");
         }
     }
@@ -308,7 +310,7 @@ fn kill_and_resume(
     solver: impl Fn(usize, usize) -> String,
 ) -> usize {
     folder.write("solver.prototxt", solver(1, 1_000_000));
-    let resumed = |from: Option<usize>, threads: usize| {
+    let resume_args = |from: Option<usize>, threads: usize| {
         let state = from.map(|n| format!(" --snapshot lenet_iter_{n}.solverstate"));
         let state = state.unwrap_or_default();
         format!("train --threads {threads} --solver solver.prototxt{state}")
@@ -316,9 +318,9 @@ fn kill_and_resume(
     // Time from the start of training to the third snapshot. The test kills each later training run
     // at a random time, after at most twice this duration.
     let mut startup_time = Duration::ZERO;
-    let mut last = None;
+    let mut last_iteration = None;
     for kill in 0..KILLS {
-        let mut command = folder.command(&resumed(last, 1 + kill % 2));
+        let mut command = folder.command(&resume_args(last_iteration, 1 + kill % 2));
         let start = Instant::now();
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         if kill == 0 {
@@ -333,11 +335,11 @@ fn kill_and_resume(
         child.kill().unwrap();
         let status = child.wait().unwrap();
         assert_eq!(status.signal(), Some(9), "kill {kill}: {status}");
-        last = Some(remove_older_states(folder));
+        last_iteration = Some(remove_older_states(folder));
     }
-    let newest = last.unwrap();
+    let newest = last_iteration.unwrap();
     folder.write("solver.prototxt", solver(1, newest + 3));
-    folder.run(&resumed(last, 2)).succeeded();
+    folder.run(&resume_args(last_iteration, 2)).succeeded();
     newest
 }
 

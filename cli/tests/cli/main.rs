@@ -31,18 +31,18 @@ mod support;
 mod terminal;
 mod upgrades;
 
-use command::{Folder, NET, Ran, SOLVER, message, shape};
+use command::{Folder, NET, RunResult, SOLVER, message, shape};
 use optimized::optimized;
 use std::{collections::BTreeSet, fs};
 use support::testdata;
 
 /// Log line that reports the wait for data, which Caffe does not print.
-const WAITED: &str = "    Waited for data: Ns, N% of the time";
+const WAIT_LINE: &str = "    Waited for data: Ns, N% of the time";
 /// Log lines of each displayed iteration, with numbers replaced by `N`.
 const DISPLAY: [&str; 4] = [
     "Iteration N (N iter/s, Ns/N iters), loss = N",
     "    Train net output #N: loss = N (* N = N loss)",
-    WAITED,
+    WAIT_LINE,
     "Iteration N, lr = N",
 ];
 
@@ -57,23 +57,23 @@ const SNAPSHOT: [&str; 2] = [
     "Snapshotting solver state to binary proto file lenet_iter_N.solverstate",
 ];
 
-fn shapes(ran: &Ran) -> Vec<String> {
-    let start = ran.log.iter().position(|line| line.starts_with("Solving ")).unwrap();
-    ran.log[start..].iter().map(|line| shape(line)).collect()
+fn shapes(result: &RunResult) -> Vec<String> {
+    let start = result.log.iter().position(|line| line.starts_with("Solving ")).unwrap();
+    result.log[start..].iter().map(|line| shape(line)).collect()
 }
 
 #[test]
 fn training_logs_and_writes_snapshots_at_the_solvers_intervals() {
     let folder = Folder::new("training");
-    let ran = folder.run("train --solver solver.prototxt").succeeded();
+    let result = folder.run("train --solver solver.prototxt").succeeded();
 
     let half = [&TEST[..], &DISPLAY, &DISPLAY, &SNAPSHOT].concat();
     let start = ["Solving LeNet", "Learning Rate Policy: inv"];
     let end = [&TEST[..], &["Iteration N, loss = N", "Optimization Done."]].concat();
-    assert_eq!(shapes(&ran), [&start[..], &half, &half, &end].concat());
-    assert_eq!(ran.out, "");
+    assert_eq!(shapes(&result), [&start[..], &half, &half, &end].concat());
+    assert_eq!(result.out, "");
 
-    let displayed: Vec<_> = ran.log.iter().filter(|line| line.contains(", lr = ")).collect();
+    let displayed: Vec<_> = result.log.iter().filter(|line| line.contains(", lr = ")).collect();
     assert_eq!(displayed[0], "Iteration 0, lr = 0.01");
     assert_eq!(displayed[3], "Iteration 6, lr = 0.0099955"); // rate 0.01 · (1 + 0.0001 · 6)^−0.75
     let files = ["lenet_iter_4", "lenet_iter_8"];
@@ -85,8 +85,8 @@ fn training_logs_and_writes_snapshots_at_the_solvers_intervals() {
 fn debug_info_logs_the_mean_magnitude_of_each_blob() {
     let folder = Folder::new("debug");
     folder.write("solver.prototxt", format!("{SOLVER} debug_info: true"));
-    let ran = folder.run("train --solver solver.prototxt").succeeded();
-    let traced: Vec<_> = ran.log.iter().filter(|line| line.starts_with("    [")).collect();
+    let result = folder.run("train --solver solver.prototxt").succeeded();
+    let traced: Vec<_> = result.log.iter().filter(|line| line.starts_with("    [")).collect();
     let batch = [
         "    [Forward] Layer data, top blob data data: N",
         "    [Forward] Layer data, top blob label data: N",
@@ -119,16 +119,16 @@ fn debug_info_logs_the_mean_magnitude_of_each_blob() {
     // element of the softmax loss's gradient is a probability minus 0 or 1, divided by the batch
     // size.
     let value = |line: &str| line.rsplit(' ').next().unwrap().parse::<f64>().unwrap();
-    let loss = ran.log.iter().find(|line| line.contains("Iteration 0 (")).unwrap();
+    let loss = result.log.iter().find(|line| line.contains("Iteration 0 (")).unwrap();
     let first = &traced[2 * batch.len()..];
     assert_eq!(value(first[5]), value(loss));
     assert!((0.0..0.25).contains(&value(first[6])), "{}", first[6]);
     // The logged accuracy of a test pass is the mean over the pass's batches.
-    let test = ran.log.iter().find(|line| line.contains("accuracy = ")).unwrap();
+    let test = result.log.iter().find(|line| line.contains("accuracy = ")).unwrap();
     let mean = (value(traced[9]) + value(traced[9 + batch.len()])) / 2.0;
     assert!((mean - value(test)).abs() < 1e-5, "{mean}: {test}");
-    let plain = Folder::new("debug-not").run("train --solver solver.prototxt").succeeded();
-    assert!(!plain.log.iter().any(|line| line.starts_with("    [")));
+    let plain_run = Folder::new("debug-not").run("train --solver solver.prototxt").succeeded();
+    assert!(!plain_run.log.iter().any(|line| line.starts_with("    [")));
 }
 
 #[test]
@@ -141,13 +141,14 @@ fn log_lines_have_the_form_of_caffes_log_lines() {
     let lines = log.lines().skip_while(|line| !line.contains("Solving LeNet"));
     // A newer glog, with the year in the dates, wrote Caffe's log.
     let without_year = |line: &str| [&line[..1], line[1..].strip_prefix("2026").unwrap()].concat();
-    let caffes = lines.map(|line| shape(message(&without_year(line)).unwrap()));
-    let caffes: BTreeSet<_> = caffes.collect();
-    let ran = Folder::new("log").run("train --solver solver.prototxt").succeeded();
-    let ours: BTreeSet<_> = shapes(&ran).into_iter().filter(|line| line != WAITED).collect();
-    let only_in_caffes_log: Vec<_> = caffes.difference(&ours).collect();
+    let caffe_lines = lines.map(|line| shape(message(&without_year(line)).unwrap()));
+    let caffe_lines: BTreeSet<_> = caffe_lines.collect();
+    let result = Folder::new("log").run("train --solver solver.prototxt").succeeded();
+    let cortado_lines: BTreeSet<_> =
+        shapes(&result).into_iter().filter(|line| line != WAIT_LINE).collect();
+    let only_in_caffes_log: Vec<_> = caffe_lines.difference(&cortado_lines).collect();
     assert_eq!(only_in_caffes_log, ["Restarting data prefetching from start."]);
-    assert!(ours.is_subset(&caffes), "{:?}", ours.difference(&caffes));
+    assert!(cortado_lines.is_subset(&caffe_lines), "{:?}", cortado_lines.difference(&caffe_lines));
 }
 
 #[test]
@@ -176,8 +177,8 @@ fn caffes_weights_give_caffes_scores() {
     };
     assert_eq!(score(&out, "accuracy"), score(&log, "accuracy"), "{out}");
     // Caffe's log has six significant digits.
-    let (ours, caffes) = (score(&out, "loss"), score(&log, "Test net output #1: loss"));
-    assert!((ours - caffes).abs() <= 2e-7, "{ours} {caffes}");
+    let (cortado_loss, caffe_loss) = (score(&out, "loss"), score(&log, "Test net output #1: loss"));
+    assert!((cortado_loss - caffe_loss).abs() <= 2e-7, "{cortado_loss} {caffe_loss}");
 }
 
 #[test]
@@ -193,7 +194,7 @@ fn one_seed_gives_the_same_model_on_any_number_of_threads() {
     assert!(train("--threads 1").0 != one.0, "the seed has no effect");
 }
 
-/// All records are in each batch, so the snapshots do not depend on the position in the data. The
+/// Each batch contains all records, so the snapshots do not depend on the position in the data. The
 /// test `a_run_killed_repeatedly_ends_bit_identical_to_an_uninterrupted_one` covers positions.
 #[test]
 fn a_resumed_run_writes_the_same_snapshots_as_an_uninterrupted_one() {
@@ -201,15 +202,19 @@ fn a_resumed_run_writes_the_same_snapshots_as_an_uninterrupted_one() {
     folder.write_replaced("net.prototxt", NET, "count=200", "count=8");
     folder.run("train --solver solver.prototxt").succeeded();
     let files = ["lenet_iter_8.caffemodel", "lenet_iter_8.solverstate"];
-    let uninterrupted = files.map(|file| folder.read(file));
+    let uninterrupted_files = files.map(|file| folder.read(file));
     folder.write(files[0], "");
     let args = "train --solver solver.prototxt --snapshot lenet_iter_4.solverstate";
-    let ran = folder.run(args).succeeded();
-    assert!(files.map(|file| folder.read(file)) == uninterrupted);
-    assert!(!ran.log.iter().any(|line| line.contains("Iteration 0")), "{ran:#?}");
+    let result = folder.run(args).succeeded();
+    assert!(files.map(|file| folder.read(file)) == uninterrupted_files);
+    assert!(!result.log.iter().any(|line| line.contains("Iteration 0")), "{result:#?}");
 
-    let tuned = format!("{args} --weights lenet_iter_4.caffemodel");
-    folder.run(&tuned).refused_with(&["--snapshot", "--weights", "cannot be used with"]);
+    let args_with_weights = format!("{args} --weights lenet_iter_4.caffemodel");
+    folder.run(&args_with_weights).refused_with(&[
+        "--snapshot",
+        "--weights",
+        "cannot be used with",
+    ]);
 }
 
 #[test]
@@ -246,22 +251,22 @@ fn snapshot_format_hdf5_writes_hdf5_snapshots() {
     let folder = Folder::new("hdf5");
     folder.write_replaced("net.prototxt", NET, "count=200", "count=8");
     folder.write_replaced("solver.prototxt", SOLVER, "display: 2", "snapshot_format: HDF5");
-    let ran = folder.run("train --solver solver.prototxt");
+    let result = folder.run("train --solver solver.prototxt");
     if cfg!(not(feature = "hdf5")) {
-        ran.failed_with(&["solver.prototxt", "feature `hdf5`", "BINARYPROTO"]);
+        result.failed_with(&["solver.prototxt", "feature `hdf5`", "BINARYPROTO"]);
         folder.write("a.h5", b"\x89HDF\r\n\x1a\n");
         for args in ["inspect a.h5", "test --model net.prototxt --weights a.h5"] {
             folder.run(args).failed_with(&["a.h5", "feature `hdf5`"]);
         }
         return;
     }
-    ran.succeeded();
+    result.succeeded();
     let files = ["lenet_iter_8.caffemodel.h5", "lenet_iter_8.solverstate.h5"];
-    let uninterrupted = files.map(|file| folder.read(file));
+    let uninterrupted_files = files.map(|file| folder.read(file));
     folder.write(files[0], "");
     let resume = "train --solver solver.prototxt --snapshot lenet_iter_4.solverstate.h5";
     folder.run(resume).succeeded();
-    assert!(files.map(|file| folder.read(file)) == uninterrupted);
+    assert!(files.map(|file| folder.read(file)) == uninterrupted_files);
     assert_eq!(folder.files(".caffemodel"), [""; 0]);
 
     // The same training run with binary snapshots produces the same weights.
@@ -289,22 +294,22 @@ fn snapshot_format_hdf5_writes_hdf5_snapshots() {
 fn test_prints_the_means_of_the_batches() {
     let folder = Folder::new("testing");
     folder.run("train -solver solver.prototxt").succeeded(); // Caffe's scripts pass flags with one dash
-    let ran = folder
+    let result = folder
         .run("test -model net.prototxt -weights=lenet_iter_8.caffemodel -iterations 3")
         .succeeded();
     let value = |line: &str| line.split(' ').nth(2).unwrap().parse::<f64>().unwrap();
-    let [_, accuracy, loss] = ran.out.lines().collect::<Vec<_>>()[..] else {
-        panic!("{ran:#?}");
+    let [_, accuracy, loss] = result.out.lines().collect::<Vec<_>>()[..] else {
+        panic!("{result:#?}");
     };
     for (mean, name) in [(accuracy, "accuracy"), (loss, "loss")] {
         let is_score =
             |line: &&String| line.starts_with("Batch ") && line.contains(&format!(", {name} = "));
-        let batches: Vec<_> = ran.log.iter().filter(is_score).collect();
-        assert_eq!(batches.len(), 3, "{ran:#?}");
+        let batches: Vec<_> = result.log.iter().filter(is_score).collect();
+        assert_eq!(batches.len(), 3, "{result:#?}");
         let sum: f64 = batches.iter().map(|line| value(line.split_once(", ").unwrap().1)).sum();
         assert!(mean.starts_with(name), "{mean}");
         assert!((value(mean) - sum / 3.0).abs() < 1e-5, "{mean}, of {batches:?}");
     }
-    assert!(ran.out.starts_with("Loss: "), "{}", ran.out);
+    assert!(result.out.starts_with("Loss: "), "{}", result.out);
     assert_eq!(shape(loss), "loss = N (* N = N loss)");
 }

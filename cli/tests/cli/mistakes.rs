@@ -1,7 +1,7 @@
 //! Tests of common user mistakes, each of which must cause a one-line error that names the file,
 //! line or layer.
 
-use crate::command::{Folder, NET, Ran, SOLVER};
+use crate::command::{Folder, NET, RunResult, SOLVER};
 use std::fs;
 
 #[test]
@@ -12,8 +12,8 @@ fn wrong_arguments_print_the_usage() {
     folder.run("train").refused_with(&["--solver"]);
     folder.run("test --model net.prototxt").refused_with(&["--weights"]);
     folder.run("train --solver solver.prototxt --threads two").refused_with(&["two", "--threads"]);
-    let many = "train --solver solver.prototxt --threads 100000";
-    folder.run(many).refused_with(&["100000", "--threads", "1024"]);
+    let many_threads = "train --solver solver.prototxt --threads 100000";
+    folder.run(many_threads).refused_with(&["100000", "--threads", "1024"]);
     let help = folder.run("train --help").succeeded();
     assert!(help.out.contains("--solver") && help.out.contains("Ctrl-C"), "{}", help.out);
 }
@@ -46,10 +46,10 @@ fn an_invalid_solver_is_an_error_that_names_file_and_field() {
     ];
     for (from, to, parts) in cases {
         folder.write_replaced("bad.prototxt", SOLVER, from, to);
-        let ran = folder.run("train --solver bad.prototxt");
-        ran.failed_with(parts);
-        let twice = ran.err[0].matches("bad.prototxt").count() > 1;
-        assert!(!twice, "names the file twice: {}", ran.err[0]);
+        let result = folder.run("train --solver bad.prototxt");
+        result.failed_with(parts);
+        let twice = result.err[0].matches("bad.prototxt").count() > 1;
+        assert!(!twice, "names the file twice: {}", result.err[0]);
     }
     folder.run("train --solver gone.prototxt").failed_with(&["cortado: gone.prototxt: No such"]);
     folder
@@ -64,8 +64,8 @@ fn an_invalid_solver_is_an_error_that_names_file_and_field() {
 fn an_invalid_net_is_an_error_that_names_the_layer() {
     let folder = Folder::new("net");
     let product = "inner_product_param { num_output: 10 weight_filler { type: \"xavier\" } }";
-    let wide = "convolution_param { num_output: 2 kernel_size: 50 }";
-    let convolution = NET.replace("InnerProduct", "Convolution").replace(product, wide);
+    let wide_convolution = "convolution_param { num_output: 2 kernel_size: 50 }";
+    let convolution = NET.replace("InnerProduct", "Convolution").replace(product, wide_convolution);
     let source = "digits:train?count=200&seed=1";
     let cases: [(&str, &str, &str, &[&str]); 13] = [
         (NET, "num_output", "num_outptu", &["net.prototxt:15:25", "`num_outptu`"]),
@@ -128,17 +128,17 @@ fn a_full_disk_is_an_error() {
     let folder = Folder::new("full");
     folder.run("train --solver solver.prototxt").succeeded();
     let args = "test --model net.prototxt --weights lenet_iter_8.caffemodel --iterations 1";
-    let full = fs::File::create("/dev/full").unwrap();
-    let output = folder.command(args).stdout(full).output().unwrap();
-    Ran::new(args, output).failed_with(&["standard output: "]);
+    let full_device = fs::File::create("/dev/full").unwrap();
+    let output = folder.command(args).stdout(full_device).output().unwrap();
+    RunResult::new(args, output).failed_with(&["standard output: "]);
 
     // If writing the JSON Lines log fails, training continues without the log.
     fs::remove_file(folder.path("lenet_iter_8.caffemodel")).unwrap();
-    let ran = folder.run("train --solver solver.prototxt --log-json /dev/full");
-    ran.failed_with(&["cortado: /dev/full: No space left"]);
+    let result = folder.run("train --solver solver.prototxt --log-json /dev/full");
+    result.failed_with(&["cortado: /dev/full: No space left"]);
     assert!(
-        ran.log.iter().any(|line| line.contains("training continues without this file")),
-        "{ran:#?}"
+        result.log.iter().any(|line| line.contains("training continues without this file")),
+        "{result:#?}"
     );
     assert!(folder.path("lenet_iter_8.caffemodel").exists());
     for flag in ["--plot", "--log-json"] {
@@ -158,11 +158,11 @@ fn a_full_disk_during_snapshots_is_an_error_only_at_the_end() {
     let mut shell = std::process::Command::new("sh");
     let output =
         shell.args(["-c", &small_files_only]).current_dir(folder.path("")).output().unwrap();
-    let ran = Ran::new(&small_files_only, output);
+    let result = RunResult::new(&small_files_only, output);
     let warning = "snapshot of iteration 4: lenet_iter_4.caffemodel: File too large";
-    assert!(ran.log.iter().any(|line| line.contains(warning)), "{ran:#?}");
-    assert!(ran.log.iter().any(|line| line.starts_with("Iteration 6, lr = ")), "{ran:#?}");
-    ran.failed_with(&["cortado: lenet_iter_8.caffemodel: File too large"]);
+    assert!(result.log.iter().any(|line| line.contains(warning)), "{result:#?}");
+    assert!(result.log.iter().any(|line| line.starts_with("Iteration 6, lr = ")), "{result:#?}");
+    result.failed_with(&["cortado: lenet_iter_8.caffemodel: File too large"]);
     assert_eq!([folder.files(".caffemodel"), folder.files(".tmp")], [[""; 0]; 2]);
 }
 
@@ -270,8 +270,8 @@ fn errors_of_common_mistakes_name_the_remedy() {
     folder.run(train).failed_with(&["solver.prototxt: ", "did you mean `Adam`?"]);
     let parts = ["'0'", "--iterations", "1.."];
     for args in [&*trained, "time --model net.prototxt"] {
-        let ran = folder.run(&format!("{args} --iterations 0"));
-        ran.refused_with(&parts);
-        assert_eq!(ran.err.len(), 1, "{ran:#?}");
+        let result = folder.run(&format!("{args} --iterations 0"));
+        result.refused_with(&parts);
+        assert_eq!(result.err.len(), 1, "{result:#?}");
     }
 }

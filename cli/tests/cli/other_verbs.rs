@@ -7,8 +7,8 @@ use cortado::data::{Color, Image};
 fn time_prints_each_layer_and_memory() {
     let folder = Folder::new("time");
     let time = |args: &str| {
-        let ran = folder.run(&format!("time --model net.prototxt --iterations 3 {args}"));
-        ran.succeeded().out
+        let result = folder.run(&format!("time --model net.prototxt --iterations 3 {args}"));
+        result.succeeded().out
     };
     let [train, test] = [time(""), time("--phase TEST --forward-only")];
     let layers = ["data", "ip", "loss", "accuracy"];
@@ -73,8 +73,12 @@ fn draw_writes_a_row_per_layer() {
     // `cortado draw` draws a net even if its data is missing, and escapes text from the definition.
     let gone = NET.replace("digits:train?count=200&seed=1", "idx:gone");
     folder.write("net.prototxt", gone.replace("\"LeNet\"", "\"<LeNet> & co\""));
-    let bare = draw("");
-    assert!(bare.contains(">&lt;LeNet&gt; &amp; co: 4 layers<") && !bare.contains("×"), "{bare}");
+    let svg_without_shapes = draw("");
+    assert!(
+        svg_without_shapes.contains(">&lt;LeNet&gt; &amp; co: 4 layers<")
+            && !svg_without_shapes.contains("×"),
+        "{svg_without_shapes}"
+    );
     folder.run("draw net.prototxt").refused_with(&["--output"]);
     folder.run("draw net.prototxt -o gone/net.svg").failed_with(&["gone/net.svg: No such file"]);
 }

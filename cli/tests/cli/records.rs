@@ -35,7 +35,7 @@ fn assert_agree(recorded: &[Value], logged: &[f64]) {
 fn json_lines_agree_with_the_log() {
     let folder = Folder::new("json");
     let train = "train --solver solver.prototxt --log_json run.jsonl";
-    let ran = folder.run(train).succeeded();
+    let result = folder.run(train).succeeded();
     let run = lines(&folder, "run.jsonl");
     let start = json!({
         "event": "start", "net": "LeNet", "policy": "inv", "iteration": 0, "end": 8,
@@ -43,8 +43,8 @@ fn json_lines_agree_with_the_log() {
     });
     assert_eq!(run[0], start);
     assert_eq!(members(&run, "display", "iteration"), [0, 2, 4, 6].map(Value::from));
-    assert_agree(&members(&run, "display", "rate"), &logged(&ran.log, "lr = "));
-    let losses = logged(&ran.log, "iters), loss = ");
+    assert_agree(&members(&run, "display", "rate"), &logged(&result.log, "lr = "));
+    let losses = logged(&result.log, "iters), loss = ");
     assert_agree(&members(&run, "display", "loss"), &losses);
     let outputs = members(&run, "display", "outputs");
     assert_agree(&outputs.iter().map(|o| o["loss"].clone()).collect::<Vec<_>>(), &losses);
@@ -58,7 +58,10 @@ fn json_lines_agree_with_the_log() {
     for (number, name) in ["accuracy", "loss"].iter().enumerate() {
         let outputs = members(&run, "test", "outputs");
         let values: Vec<_> = outputs.iter().map(|outputs| outputs[name].clone()).collect();
-        assert_agree(&values, &logged(&ran.log, &format!("Test net output #{number}: {name} = ")));
+        assert_agree(
+            &values,
+            &logged(&result.log, &format!("Test net output #{number}: {name} = ")),
+        );
     }
     assert_eq!(members(&run, "snapshot", "iteration"), [4, 8].map(Value::from));
     assert_eq!(members(&run, "snapshot", "state")[1], "lenet_iter_8.solverstate");
@@ -70,14 +73,14 @@ fn json_lines_agree_with_the_log() {
     let seconds: Vec<_> = run.iter().map(|line| line["seconds"].as_f64().unwrap()).collect();
     assert!(seconds.is_sorted() && seconds[0] >= 0.0);
 
-    // A resumed run appends to the JSON Lines log, even if the log's last line was cut off. A new
-    // training run replaces the JSON Lines log of an earlier run.
-    let cut = [&folder.read("run.jsonl")[..], b"{}"].concat();
-    folder.write("run.jsonl", cut);
+    // A resumed run appends to the JSON Lines log, even if the log's last line has no newline. A
+    // new training run replaces the JSON Lines log of an earlier run.
+    let truncated_log = [&folder.read("run.jsonl")[..], b"{}"].concat();
+    folder.write("run.jsonl", truncated_log);
     folder.run(&format!("{train} --snapshot lenet_iter_4.solverstate")).succeeded();
-    let both = lines(&folder, "run.jsonl");
-    assert_eq!(both[..run.len()], run);
-    let rest = &both[run.len() + 1..];
+    let all_lines = lines(&folder, "run.jsonl");
+    assert_eq!(all_lines[..run.len()], run);
+    let rest = &all_lines[run.len() + 1..];
     assert_eq!((&rest[0]["event"], &rest[0]["iteration"]), (&"start".into(), &4.into()));
     assert_eq!(members(rest, "display", "iteration"), [4, 6].map(Value::from));
     folder.run(train).succeeded();
@@ -111,10 +114,10 @@ fn curves(folder: &Folder, file: &str) -> Vec<(String, Vec<[f64; 2]>)> {
 #[test]
 fn a_resumed_run_continues_the_plot() {
     let folder = Folder::new("plot");
-    // All records are in each batch, so the curves do not depend on the position in the data.
+    // Each batch contains all records, so the curves do not depend on the position in the data.
     let net = NET.replace("count=200", "count=8").replace("\"LeNet\"", "\"<LeNet> & co\"");
     folder.write("net.prototxt", net);
-    let ran = folder.run("train --solver solver.prototxt --plot whole.svg").succeeded();
+    let result = folder.run("train --solver solver.prototxt --plot whole.svg").succeeded();
     let uninterrupted_curves = curves(&folder, "whole.svg");
     let names: Vec<_> = uninterrupted_curves.iter().map(|(name, _)| &name[..]).collect();
     assert_eq!(names, ["test loss", "train loss", "test accuracy"]);
@@ -125,7 +128,7 @@ fn a_resumed_run_continues_the_plot() {
     assert_eq!(iterations(1), [0.0, 2.0, 4.0, 6.0, 8.0]);
     let losses: Vec<_> =
         uninterrupted_curves[1].1[..4].iter().map(|point| point[1].into()).collect();
-    assert_agree(&losses, &logged(&ran.log, "iters), loss = "));
+    assert_agree(&losses, &logged(&result.log, "iters), loss = "));
 
     let svg = String::from_utf8(folder.read("whole.svg")).unwrap();
     assert_eq!(svg.matches("<polyline ").count(), 3);
@@ -153,8 +156,8 @@ fn a_resumed_run_continues_the_plot() {
 #[test]
 fn a_plot_needs_neither_displays_nor_tests() {
     let folder = Folder::new("plot-bare");
-    let bare = SOLVER.replace("display: 2", "").replace("test_iter: 2\ntest_interval: 4\n", "");
-    folder.write("solver.prototxt", bare);
+    let solver = SOLVER.replace("display: 2", "").replace("test_iter: 2\ntest_interval: 4\n", "");
+    folder.write("solver.prototxt", solver);
     folder.run("train --solver solver.prototxt --plot run.svg").succeeded();
     let [(name, points)] = &curves(&folder, "run.svg")[..] else { panic!() };
     assert_eq!((&name[..], points.len()), ("train loss", 8));
@@ -183,23 +186,27 @@ fn a_terminal_gets_a_progress_line() {
         assert!(output.status.success(), "{output:?}");
         String::from_utf8(output.stdout).unwrap()
     };
-    let shown = run("longer", "");
+    let terminal_text = run("longer", "");
     let end = format!("/{iterations}  loss ");
     for part in ["training LeNet", "█", &end, "rate 0.0", " it/s  ", " left", "test net #0"] {
-        assert!(shown.contains(part), "{part}: {shown}");
+        assert!(terminal_text.contains(part), "{part}: {terminal_text}");
     }
     assert!(
-        shown.contains(&format!("done after {iterations} iterations")) && !shown.contains("lr = "),
-        "{shown}"
+        terminal_text.contains(&format!("done after {iterations} iterations"))
+            && !terminal_text.contains("lr = "),
+        "{terminal_text}"
     );
     assert_eq!(run("solver", "--quiet"), "");
-    let explicit = run("solver", "-alsologtostderr");
-    assert!(explicit.contains("lr = ") && !explicit.contains('█'), "{explicit}");
+    let log_text = run("solver", "-alsologtostderr");
+    assert!(log_text.contains("lr = ") && !log_text.contains('█'), "{log_text}");
     // The log files have the lines that the progress line replaces.
-    let shown = run("solver", "-log_dir=.");
-    assert!(shown.contains("done after 8 iterations") && !shown.contains("lr = "), "{shown}");
+    let terminal_text = run("solver", "-log_dir=.");
+    assert!(
+        terminal_text.contains("done after 8 iterations") && !terminal_text.contains("lr = "),
+        "{terminal_text}"
+    );
     let log = String::from_utf8(folder.read("cortado.INFO")).unwrap();
     assert_eq!(log.matches(", lr = ").count(), 4, "{log}");
-    let verbose = run("solver", "--verbose");
-    assert!(verbose.contains("lr = ") && !verbose.contains('█'));
+    let verbose_text = run("solver", "--verbose");
+    assert!(verbose_text.contains("lr = ") && !verbose_text.contains('█'));
 }

@@ -11,16 +11,17 @@ const CONTROL_NAME: [&str; 2] = [r"a\033[31m\007\nb", r"a\u{1b}[31m\u{7}\nb"];
 #[test]
 fn names_from_files_are_escaped_in_all_output() {
     let folder = Folder::new("escapes");
-    let [written, printed] = CONTROL_NAME;
-    let quoted = format!("\"{written}\"");
-    let net = NET.replace("\"LeNet\"", &quoted).replace("\"ip\"", &quoted);
+    let [written_name, printed_name] = CONTROL_NAME;
+    let quoted_name = format!("\"{written_name}\"");
+    let net = NET.replace("\"LeNet\"", &quoted_name).replace("\"ip\"", &quoted_name);
     folder.write("net.prototxt", net.replace("\"accuracy\"", "\"\\033]0;title\\007\""));
     let is_safe = |text: &str| !text.chars().any(|c| c.is_control() && c != '\n');
     let run = |args: &str| {
-        let ran = folder.run(args);
-        let all = [&ran.log[..], &ran.err[..], std::slice::from_ref(&ran.out)].concat();
-        assert!(all.iter().all(|text| is_safe(text)), "{ran:#?}");
-        (all.concat(), ran)
+        let result = folder.run(args);
+        let all_text =
+            [&result.log[..], &result.err[..], std::slice::from_ref(&result.out)].concat();
+        assert!(all_text.iter().all(|text| is_safe(text)), "{result:#?}");
+        (all_text.concat(), result)
     };
     for args in [
         "-v train --solver solver.prototxt",
@@ -29,22 +30,22 @@ fn names_from_files_are_escaped_in_all_output() {
         "inspect net.prototxt",
         "inspect lenet_iter_8.caffemodel",
     ] {
-        let (all, ran) = run(args);
-        assert_eq!(ran.code, Some(0), "{ran:#?}");
-        assert!(all.contains(printed) || args.starts_with("test"), "{ran:#?}");
+        let (all_text, result) = run(args);
+        assert_eq!(result.code, Some(0), "{result:#?}");
+        assert!(all_text.contains(printed_name) || args.starts_with("test"), "{result:#?}");
     }
     run("draw net.prototxt -o -");
     run("train --solver solver.prototxt --plot run.svg");
     let plot = String::from_utf8(folder.read("run.svg")).unwrap();
-    assert!(is_safe(&plot) && plot.contains(printed), "{plot}");
+    assert!(is_safe(&plot) && plot.contains(printed_name), "{plot}");
     let (_, json) = run("inspect lenet_iter_8.caffemodel --json");
     let report: serde_json::Value = serde_json::from_str(&json.out).unwrap();
     assert_eq!(report["fields"]["name"], "a\u{1b}[31m\u{7}\nb");
 
     // Errors have one line, also if a name has line breaks.
     folder.write("net.prototxt", net.replace("num_output: 10", "num_output: 0"));
-    let (all, _) = run("time --model net.prototxt");
-    assert!(all.contains(&format!("layer `{printed}`")), "{all}");
+    let (all_text, _) = run("time --model net.prototxt");
+    assert!(all_text.contains(&format!("layer `{printed_name}`")), "{all_text}");
     folder.write(
         "net.prototxt",
         [b"layer { type: \"".as_slice(), &[0x9b, 0x1b, 0xff], b"\" }"].concat(),
@@ -161,8 +162,11 @@ mod in_a_terminal {
         let folder = Folder::new("terminal-dumb");
         let text = terminal_text(train_command(&folder, "dumb"), 80);
         assert!(text.contains("] Iteration 2, lr = ") && !text.contains('\u{1b}'), "{text:?}");
-        let usual = terminal_text(train_command(&folder, "xterm"), 80);
-        assert!(!usual.contains("] Iteration 2, lr = ") && usual.contains('\u{1b}'), "{usual:?}");
+        let xterm_text = terminal_text(train_command(&folder, "xterm"), 80);
+        assert!(
+            !xterm_text.contains("] Iteration 2, lr = ") && xterm_text.contains('\u{1b}'),
+            "{xterm_text:?}"
+        );
         let usage = |kind: &str| {
             let mut command = folder.command("train");
             command.env("TERM", kind).env_remove("NO_COLOR");
@@ -205,14 +209,14 @@ mod in_a_terminal {
     #[test]
     fn names_in_the_progress_display_are_escaped() {
         let folder = Folder::new("terminal-escapes");
-        let [written, printed] = CONTROL_NAME;
-        let name = format!("\"{written}\"");
+        let [written_name, printed_name] = CONTROL_NAME;
+        let name = format!("\"{written_name}\"");
         folder
             .write("net.prototxt", NET.replace("\"LeNet\"", &name).replace("\"accuracy\"", &name));
         folder.write_replaced("solver.prototxt", SOLVER, "test_iter: 2", "test_iter: 1");
         let text = terminal_text(train_command(&folder, "xterm"), 80);
-        assert!(text.contains(&format!("training {printed}")), "{text:?}");
-        assert!(text.contains(&format!("test net #0: {printed} ")), "{text:?}");
+        assert!(text.contains(&format!("training {printed_name}")), "{text:?}");
+        assert!(text.contains(&format!("test net #0: {printed_name} ")), "{text:?}");
         assert!(!text.contains("\u{1b}[31m") && !text.contains('\u{7}'), "{text:?}");
     }
 }

@@ -20,12 +20,15 @@ fn old_nets_and_solvers_are_upgraded() {
     let folder = Folder::new("upgrade");
     let text = |file: &str| String::from_utf8(folder.read(file)).unwrap();
     folder.write("old.prototxt", V1_NET);
-    let ran = folder.run("upgrade-net old.prototxt new.prototxt").succeeded();
+    let result = folder.run("upgrade-net old.prototxt new.prototxt").succeeded();
     let changes = ["upgraded layers of the V1 format", "upgraded input fields"];
-    assert_eq!(ran.out, changes.map(|change| format!("old.prototxt: {change}\n")).concat());
+    assert_eq!(result.out, changes.map(|change| format!("old.prototxt: {change}\n")).concat());
     assert_eq!((text("old.prototxt"), text("new.prototxt")), (V1_NET.into(), V2_NET.into()));
-    let ran = folder.run("upgrade-net new.prototxt new.prototxt").succeeded();
-    assert_eq!((&ran.out[..], text("new.prototxt")), ("new.prototxt: up to date\n", V2_NET.into()));
+    let result = folder.run("upgrade-net new.prototxt new.prototxt").succeeded();
+    assert_eq!(
+        (&result.out[..], text("new.prototxt")),
+        ("new.prototxt: up to date\n", V2_NET.into())
+    );
 
     let net: NetParameter = proto::parse_text(V1_NET, "").unwrap();
     let want: NetParameter = proto::parse_text(V2_NET, "").unwrap();
@@ -42,8 +45,8 @@ fn old_nets_and_solvers_are_upgraded() {
     let line = fork.lines().count();
     let fault = format!("fork.prototxt:{line}:1: `NetParameter` has no field `spin`");
     folder.run("upgrade-net fork.prototxt b").failed_with(&[&fault]);
-    let ran = folder.run("upgrade-net --skip-unknown fork.prototxt b").succeeded();
-    assert_eq!(ran.log, [format!("{fault}; skipped")]);
+    let result = folder.run("upgrade-net --skip-unknown fork.prototxt b").succeeded();
+    assert_eq!(result.log, [format!("{fault}; skipped")]);
     assert_eq!(text("b"), V2_NET);
     // Append a varint in field 1000, which Caffe's messages do not declare.
     let fork = [&folder.read("a")[..], &[0xc0, 0x3e, 7]].concat();
@@ -52,8 +55,8 @@ fn old_nets_and_solvers_are_upgraded() {
     assert_eq!(folder.read("b"), fork);
 
     folder.write("solver.prototxt", "base_lr: 0.5 solver_type: ADAM");
-    let ran = folder.run("upgrade-solver solver.prototxt solver.prototxt").succeeded();
-    assert_eq!(ran.out, "solver.prototxt: replaced solver_type by type\n");
+    let result = folder.run("upgrade-solver solver.prototxt solver.prototxt").succeeded();
+    assert_eq!(result.out, "solver.prototxt: replaced solver_type by type\n");
     assert_eq!(text("solver.prototxt"), "base_lr: 0.5\ntype: \"Adam\"\n");
 }
 
@@ -79,7 +82,7 @@ fn a_failed_upgrade_writes_nothing() {
 #[test]
 fn training_upgrades_old_definitions_and_weights() {
     let folder = Folder::new("upgrade-training");
-    let old = r#"name: "LeNet"
+    let v1_net = r#"name: "LeNet"
         layers { name: "data" type: DATA top: "data" top: "label"
           data_param { source: "digits:train?count=200&seed=1" batch_size: 8 scale: 0.00390625 } }
         layers { name: "ip" type: INNER_PRODUCT bottom: "data" top: "ip"
@@ -90,16 +93,16 @@ fn training_upgrades_old_definitions_and_weights() {
     let model = "lenet_iter_8.caffemodel";
     folder.run("train --solver solver.prototxt").succeeded();
     let want = folder.read(model);
-    folder.write("net.prototxt", old);
+    folder.write("net.prototxt", v1_net);
     folder.write("solver.prototxt", format!("{SOLVER} solver_type: SGD"));
-    let ran = folder.run("train --solver solver.prototxt").succeeded();
+    let result = folder.run("train --solver solver.prototxt").succeeded();
     assert!(folder.read(model) == want, "training from the V1 definition gives different weights");
     for line in [
         "solver.prototxt: replaced solver_type by type",
         "net.prototxt: moved transformation fields to transform_param",
         "net.prototxt: upgraded layers of the V1 format",
     ] {
-        assert!(ran.log.iter().any(|logged| logged == line), "{line}: {ran:#?}");
+        assert!(result.log.iter().any(|logged| logged == line), "{line}: {result:#?}");
     }
 
     let NetParameter { layer, .. } = proto::read_binary(folder.path(model)).unwrap();

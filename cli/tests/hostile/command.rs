@@ -60,12 +60,12 @@ impl Folder {
             .stderr(File::create(&log).unwrap())
             .spawn()
             .unwrap();
-        let used = child.wait4().unwrap();
+        let usage = child.wait4().unwrap();
         let text = String::from_utf8_lossy(&fs::read(log).unwrap()).into_owned();
-        let (memory, time) = (used.rusage.maxrss, used.rusage.utime + used.rusage.stime);
+        let (memory, time) = (usage.rusage.maxrss, usage.rusage.utime + usage.rusage.stime);
         println!("`{args}`: {} MiB, {time:?}", memory >> 20);
         assert!(memory <= MAX_MEMORY, "`{args}`: {} MiB of memory: {text}", memory >> 20);
         assert!(time <= MAX_TIME, "`{args}`: {time:?} of processor time: {text}");
-        (used.status.code(), text)
+        (usage.status.code(), text)
     }
 }

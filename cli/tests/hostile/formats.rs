@@ -46,15 +46,15 @@ pub(crate) fn zip(names: &[String], content: &[u8], zeros: usize) -> Vec<u8> {
     write_zeros(CrcWriter(&mut crc), &[], zeros);
     let mut encoder = DeflateEncoder::new(Vec::new(), Compression::best());
     write_zeros(&mut encoder, content, zeros);
-    let packed = encoder.finish().unwrap();
+    let packed_content = encoder.finish().unwrap();
     let words =
         |words: &[u16]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<_>>();
-    let [packed_len, len] = [packed.len(), content.len() + zeros].map(|len| len as u32);
+    let [packed_len, len] = [packed_content.len(), content.len() + zeros].map(|len| len as u32);
     let sizes = [crc.sum(), packed_len, len].map(u32::to_le_bytes).concat();
     let first = names[0].as_bytes();
     let mut file = [b"PK\x03\x04", &words(&[20, 0, 8, 0, 0])[..], &sizes].concat();
     file.extend(words(&[first.len() as u16, 0]));
-    file.extend([first, &packed].concat());
+    file.extend([first, &packed_content].concat());
     let directory = file.len() as u32;
     for name in names {
         file.extend([b"PK\x01\x02", &words(&[20, 20, 0, 8, 0, 0])[..], &sizes].concat());
