@@ -51,16 +51,19 @@ impl RunLogArgs {
     /// true.
     pub(super) fn start(&self, solver: &mut Solver<f32>, resume: bool) -> Result<RunLogError> {
         let failure = RunLogError(Arc::default());
-        if let Some(path) = &self.log_json {
-            let mut json_lines = JsonLines::open(path, resume)?;
-            failure.observe(solver, move |event| json_lines.record(event));
-        }
+        // Check the plot's path first, because opening the log empties an existing log.
         if let Some(path) = &self.plot {
             check_svg(path)?;
             if path.as_os_str() == "-" {
                 let reason = "--plot: cannot redraw the plot on standard output; pass a file";
                 return Err(Error::InvalidData(reason.into()));
             }
+        }
+        if let Some(path) = &self.log_json {
+            let mut json_lines = JsonLines::open(path, resume)?;
+            failure.observe(solver, move |event| json_lines.record(event));
+        }
+        if let Some(path) = &self.plot {
             let mut plot = Plot::open(path, resume, solver.param().display() > 0)?;
             failure.observe(solver, move |event| plot.record(event));
         }

@@ -86,6 +86,11 @@ fn a_dash_is_standard_output_and_suffixes_of_other_formats_are_refused() {
     mean.failed_with(&[reason, ".binaryproto"]);
     folder.run("compute-image-mean digits:train?count=3 mean.bin").succeeded();
 
+    folder.write("log.json", "an earlier log");
+    folder
+        .run("train --solver solver.prototxt --log-json log.json --plot net.pdf")
+        .failed_with(&[".pdf"]);
+    assert_eq!(folder.read("log.json"), b"an earlier log");
     let plot = folder.run("train --solver solver.prototxt --plot -");
     plot.failed_with(&["--plot: cannot redraw the plot on standard output", "pass a file"]);
     let log = folder.run("train --solver solver.prototxt --log-json -").succeeded().out;
