@@ -35,8 +35,8 @@ pub struct BreakEven {
     rows: Vec<Row>,
 }
 
-/// Smallest number of sizes at which a kernel must be timed to have a break-even size. With fewer
-/// sizes, the break-even size would be one of the ends of the measured range.
+/// Smallest number of timed sizes from which a kernel's break-even size can be determined. With
+/// fewer sizes, the break-even size would be one of the ends of the measured range.
 const MIN_SIZES: usize = 3;
 
 #[derive(Clone, Debug)]

@@ -128,12 +128,12 @@ impl Survey {
     /// or 0 if the device has no native `copy`.
     fn copy_bandwidth(&self, timing: &Timing) -> f64 {
         let copies = native(&self.timings, "copy");
-        let nearest_copy = copies.min_by_key(|copy| {
+        let copy_of_nearest_size = copies.min_by_key(|copy| {
             let [more, less] =
                 [copy.work.bytes.max(timing.work.bytes), copy.work.bytes.min(timing.work.bytes)];
             more / less.max(1)
         });
-        nearest_copy.map_or(0.0, Timing::bandwidth)
+        copy_of_nearest_size.map_or(0.0, Timing::bandwidth)
     }
 }
 

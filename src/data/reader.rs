@@ -303,7 +303,7 @@ impl ReadThread {
         }
     }
 
-    /// Reads records into the runs of the readers in turn, until all runs are full or all readers
+    /// Reads records into the readers' buffers in turn, until all buffers are full or all readers
     /// are dropped.
     fn fill(&mut self, runs: &mut [Option<RecordRun>]) -> Result<()> {
         let run_len = runs.iter().flatten().map(|run| run.records.len()).max();

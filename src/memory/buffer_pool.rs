@@ -158,7 +158,7 @@ const ZEROS: usize = 1 << 16;
 
 impl<M: Memory> BufferPool<M> {
     /// Creates a pool for the queue of `memory`. Buffers in use and cached buffers together take at
-    /// most `limit` bytes. The pool zeroes reused memory by uploads of zeros; see
+    /// most `limit` bytes. The pool zeroes reused memory by uploading zeros; see
     /// [`with_zero`](Self::with_zero) for a device that can do so without a transfer.
     pub fn new(memory: &M, limit: usize) -> Self {
         Self::with_zero(memory, limit, upload_zeros)

@@ -1,4 +1,4 @@
-//! Compares inference in 16-bit elements with inference in `f32`.
+//! Compares inference with 16-bit elements to inference with `f32`.
 
 use crate::support::{lenet_weights, mnist_test_images};
 use cortado::{

@@ -27,7 +27,7 @@ fn input(name: &str, shape: &[usize]) -> String {
 /// Returns the definition of a recurrent layer. All recurrent layers of the same type share their
 /// parameters.
 fn layer(kind: &str, name: &str, bottoms: &[&str], tops: &[&str]) -> String {
-    let list = |field: &str, names: &[&str]| -> String {
+    let repeated_field = |field: &str, names: &[&str]| -> String {
         names.iter().map(|name| format!("{field}: '{name}' ")).collect()
     };
     let params = if kind == "LSTM" { 3 } else { 5 };
@@ -38,8 +38,8 @@ fn layer(kind: &str, name: &str, bottoms: &[&str], tops: &[&str]) -> String {
          num_output: {OUTPUTS} expose_hidden: {exposes_states} \
          weight_filler {{ type: 'uniform' min: -0.8 max: 0.8 }} \
          bias_filler {{ type: 'uniform' min: -0.3 max: 0.3 }} }} }}\n",
-        list("bottom", bottoms),
-        list("top", tops),
+        repeated_field("bottom", bottoms),
+        repeated_field("top", tops),
     )
 }
 

@@ -14,8 +14,8 @@ use cortado::{
 use gemm::Parallelism;
 use std::ffi::c_int;
 
-/// `[m, n, k]` of each GEMM: square matrices, followed by layers of LeNet and AlexNet, and fully
-/// connected layers.
+/// `[m, n, k]` of each GEMM: square matrices, then the convolution layers of LeNet and
+/// AlexNet, then fully connected layers.
 const SHAPES: [[usize; 3]; 17] = [
     [64, 64, 64],
     [128, 128, 128],

@@ -15,7 +15,7 @@ use crate::{
 /// Number of elements of an operand.
 const LEN: usize = 1 << 15;
 
-/// Number of kernels that delay an upload. A queue that ignores an order runs ahead of the upload.
+/// Number of kernels that delay an upload. A queue that does not wait runs ahead of the upload.
 const DELAYS: usize = 12;
 
 /// Number of times that each pair of queues is ordered, in both directions in alternation.

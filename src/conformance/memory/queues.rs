@@ -24,7 +24,7 @@ const EXPECTED_SUM: f32 = 1.0 + (CALLS * (CALLS - 1) / 2) as f32;
 pub(super) fn queues(runner: &CheckRunner<'_>) -> Verdict {
     runner.start_step("download of the result of kernels whose operands were dropped");
     drops_operands_in_flight(runner.device)?;
-    runner.start_step("download on a fork that is ordered after kernels of the device");
+    runner.start_step("download on a forked queue that waits for kernels on the device's queue");
     downloads_after_kernels(runner.device)?;
     runner.start_step("download after uploads of a fork, with orders in both directions");
     uploads_between_kernels(runner.device, Some(&runner.device.fork_queue()?))?;

@@ -18,7 +18,7 @@ pub(crate) struct AnyCall {
 }
 
 impl AnyCall {
-    /// Enters a call of the kernel `method`, which ledgers record as `name`.
+    /// Marks the start of a call of the kernel `method`. Ledgers record the call as `name`.
     #[track_caller]
     pub(crate) fn enter(method: &'static str, name: &'static str) -> Self {
         Self::new(name, (method, name), [method, name, name])

@@ -269,8 +269,8 @@ unsafe fn for_each_vector<V: SimdVector>(
     }
 }
 
-/// Returns the vector that combines all segments of the source row at `x`. Lanes outside the
-/// segments are 0.
+/// Loads the elements at `x` of all segments of the source row into one SIMD vector. Lanes outside
+/// the segments are 0.
 ///
 /// # Safety
 /// The processor supports the vector type `V`, and the elements of all segments are valid for

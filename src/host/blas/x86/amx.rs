@@ -60,7 +60,7 @@ const MIN_OUTPUTS: usize = 256;
 
 #[cfg(test)]
 thread_local! {
-    /// Whether a test uses AMX for GEMMs of any size on this thread.
+    /// Whether a test has forced AMX for GEMMs of every size on this thread.
     static ANY_SIZE: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
 }
 
@@ -144,7 +144,7 @@ pub(crate) fn are_finite(sums: &[f32]) -> bool {
 }
 
 /// Computes the `f32` sums of `block`. Calls `finish(column, sums)` for each group of
-/// [`BLOCK_ROWS`] columns; `column` is the first column of the group. Each row of `sums` has
+/// [`BLOCK_ROWS`] columns of C; `column` is the first column of the group. Each row of `sums` has
 /// [`BLOCK_ROWS`] elements.
 pub(crate) fn accumulate_block<H: Element>(
     block: &HalfBlock<'_, H>,
