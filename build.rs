@@ -1,4 +1,4 @@
-//! Build script, which compiles the GPU kernels if the feature `cuda` is enabled.
+//! Build script, which generates a table of the GPU kernels if the feature `cuda` is enabled.
 
 use std::{env, error::Error, path::PathBuf};
 
@@ -8,7 +8,7 @@ mod cuda;
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=build.rs");
     if env::var_os("CARGO_FEATURE_CUDA").is_some() {
-        cuda::compile_kernels(&PathBuf::from(env::var("OUT_DIR")?))?;
+        cuda::write_kernel_table(&PathBuf::from(env::var("OUT_DIR")?))?;
     }
     Ok(())
 }

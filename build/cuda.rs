@@ -1,7 +1,7 @@
 //! Writes a table of the GPU kernels and their PTX.
 //!
-//! The PTX comes from `kernels/ptx`, whose record must match the sources. If the environment variable
-//! `NVCC` is set, nvcc compiles every file of `kernels` instead.
+//! The PTX comes from `kernels/ptx`, whose record must match the sources. If the environment
+//! variable `NVCC` is set, nvcc compiles `kernels/*.cu` instead.
 
 use std::{
     collections::BTreeMap,
@@ -16,7 +16,7 @@ use std::{
 mod sources;
 
 /// Writes `cuda_kernels.rs`, which `src/device/cuda/module.rs` includes.
-pub(super) fn compile_kernels(out: &Path) -> Result<(), Box<dyn Error>> {
+pub(super) fn write_kernel_table(out: &Path) -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=kernels");
     println!("cargo::rerun-if-changed=build");
     println!("cargo::rerun-if-env-changed=NVCC");
@@ -27,7 +27,7 @@ pub(super) fn compile_kernels(out: &Path) -> Result<(), Box<dyn Error>> {
             sources::compile(Path::new(&nvcc), &names, out)?;
             out.to_owned()
         }
-        None => committed(&sources)?,
+        None => committed_ptx(&sources)?,
     };
 
     let mut modules = String::new();
@@ -38,7 +38,7 @@ pub(super) fn compile_kernels(out: &Path) -> Result<(), Box<dyn Error>> {
             let path = fs::canonicalize(sources::ptx_path(&folder, name, capability))?;
             texts.push(format!("include_str!({path:?})"));
             for (kernel, parameters) in entries(&fs::read_to_string(&path)?) {
-                // A kernel of both files keeps the lower capability, for which it was found first.
+                // A kernel in the PTX of both capabilities keeps the lower one, which comes first.
                 let first = table.entry(kernel.clone()).or_insert((module, parameters, capability));
                 if first.0 != module {
                     return Err(format!("kernels: duplicate kernel name {kernel}").into());
@@ -62,7 +62,7 @@ pub(super) fn compile_kernels(out: &Path) -> Result<(), Box<dyn Error>> {
 }
 
 /// Returns the folder `kernels/ptx`, if its record matches the sources.
-fn committed(sources: &sources::Sources) -> Result<PathBuf, Box<dyn Error>> {
+fn committed_ptx(sources: &sources::Sources) -> Result<PathBuf, Box<dyn Error>> {
     let folder = Path::new("kernels/ptx");
     let recorded = fs::read_to_string(folder.join("SOURCES")).unwrap_or_default();
     if recorded != sources.record() {
@@ -86,7 +86,8 @@ fn entries(ptx: &str) -> Vec<(String, Vec<usize>)> {
     ptx.split(".entry").skip(1).filter_map(parse).collect()
 }
 
-/// Returns the size of a parameter: a number, or the array of bytes that PTX declares for a struct.
+/// Returns the size in bytes of a parameter: a number, or the byte array that PTX declares for a
+/// struct.
 fn parameter_bytes(text: &str) -> Option<usize> {
     let text = text.trim().strip_prefix(".param")?;
     let kind = text.split_whitespace().rfind(|word| word.starts_with('.'))?;

@@ -12,11 +12,11 @@ use std::{
 const FLAGS: &[&str] = &["-std=c++17", "--ptx"];
 
 /// Compute capabilities for which nvcc compiles each file, in tenths and in ascending order. A GPU
-/// runs the PTX of the highest capability that it has.
+/// runs the PTX of the highest of these capabilities that the GPU supports.
 pub(super) const CAPABILITIES: [u32; 2] = [75, 80];
 
-/// PTX version of the kernels. A driver rejects PTX of a newer version than its own. Version 7.0 came
-/// with CUDA 11.0 (driver 450) and is the first version for compute capability 8.0.
+/// PTX version of the kernels. A driver rejects PTX of a newer version than its own. Version 7.0
+/// came with CUDA 11.0 (driver R450) and is the first version for compute capability 8.0.
 const PTX_VERSION: &str = "7.0";
 
 /// Contents of the source files, by name.
@@ -40,8 +40,8 @@ impl Sources {
         self.0.keys().filter_map(|name| name.strip_suffix(".cu"))
     }
 
-    /// Returns a record of the sources: hash and name of the flags and of each source, one per
-    /// line. `kernels/ptx` contains such a record.
+    /// Returns a record of the sources, in lines of a hash and a text: the flags in the first line,
+    /// and the name of a source in each other line. `kernels/ptx` contains such a record.
     pub(super) fn record(&self) -> String {
         let flags = format!("{} {CAPABILITIES:?} .version {PTX_VERSION}", FLAGS.join(" "));
         let flags = format!("{:016x} {flags}\n", hash(&flags));
@@ -56,7 +56,7 @@ pub(super) fn ptx_path(folder: &Path, name: &str, capability: u32) -> PathBuf {
 }
 
 /// Compiles the files of these names in parallel, for one compute capability after the other, and
-/// writes the PTX to `folder`. The error is that of the first file that does not compile.
+/// writes the PTX to `folder`. Returns the error of the first file that does not compile.
 pub(super) fn compile(nvcc: &Path, names: &[&str], folder: &Path) -> Result<(), String> {
     let error = |reason: String| format!("{}: {reason}", nvcc.display());
     for capability in CAPABILITIES {
@@ -84,9 +84,9 @@ pub(super) fn compile(nvcc: &Path, names: &[&str], folder: &Path) -> Result<(), 
     Ok(())
 }
 
-/// Replaces the PTX version in a file that nvcc wrote. nvcc always states the newest version that it
-/// knows, whatever instructions the file contains. `.ci/cuda` assembles the files with the ptxas of
-/// CUDA 11.8, which rejects instructions of later versions.
+/// Replaces the PTX version in a file that nvcc wrote. nvcc always states the newest version that
+/// nvcc knows, whatever instructions the file contains. `.ci/cuda` assembles the files with the
+/// ptxas of CUDA 11.8, which rejects instructions that are newer than the stated version.
 fn lower_version(path: &Path) -> io::Result<()> {
     let ptx = fs::read_to_string(path)?;
     let lower = |line: &str| match line.strip_prefix(".version ") {

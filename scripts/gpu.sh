@@ -4,7 +4,9 @@
 # Python with PyTorch. The script does not need cargo, because the programs are built beforehand.
 #
 #   scripts/gpu.sh build [FOLDER]   builds the programs into FOLDER, by default target/gpu
-#   scripts/gpu.sh [FOLDER]         runs them, from the root of the repository
+#   scripts/gpu.sh [FOLDER]         runs the checks with the programs in FOLDER
+#
+# A relative FOLDER is relative to the root of the repository.
 #
 # The report is $OUT/DEVICE-DATE.md; OUT is docs/gpu by default. If a part fails, the other parts
 # still run and are reported, and the script fails. LeNet must reach an accuracy of 0.99 on MNIST,
@@ -132,7 +134,7 @@ bench() {
     "$programs/bench" "${small[@]}" >"$work/bench" 2>&1
 }
 
-# Times the same nets and batch sizes in PyTorch.
+# Times the nets of the benchmarks in PyTorch, with the same batch sizes.
 torch() { [ -n "$brief" ] || python3 scripts/torch_steps.py "$work/bench" >"$work/torch" 2>&1; }
 
 # Times the layers of the nets.

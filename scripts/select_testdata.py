@@ -129,13 +129,13 @@ class Selection:
         return [line.split("\t") for line in lines]
 
     def filter(self, path, keeps):
-        """Copies a table with its header and the rows whose first column is kept."""
+        """Copies the header of a table, and each row for whose first column `keeps` is true."""
         header, *rows = (self.root / path).read_bytes().splitlines(keepends=True)
         kept = [row for row in rows if keeps(row.split(b"\t")[0].decode())]
         self.write(path, b"".join([header, *kept]))
 
     def cases(self, folder, names):
-        """Copies cases and their rows of the tables."""
+        """Copies cases, and the rows of these cases in the tables of the folder."""
         known = {row[0] for row in self.rows(f"{folder}/cases.tsv")}
         expect_none("unknown cases", set(names) - known)
         for table in ["cases.tsv", "tolerances.tsv"]:
@@ -240,7 +240,7 @@ def round_to_bf16(bits):
 
 
 def submessages(message, start, end, number):
-    """Yields start and end of each field with this number, which must be length-delimited."""
+    """Yields the start and end of each field `number`, which must be length-delimited."""
     while start < end:
         tag, start = varint(message, start)
         wire_type = tag & 7

@@ -1,7 +1,8 @@
-"""Times copies, and training steps of LeNet, AlexNet and GoogLeNet, in PyTorch on the same GPU.
+"""Times copies, and training steps of LeNet, AlexNet and GoogLeNet, in PyTorch on a GPU.
 
 Prints tables in Markdown. The nets are those of examples/mnist and examples/imagenet. The optional
-argument is a file with the output of `benches/gpu`; the table compares with its times.
+argument is a file with the output of `benches/gpu` on the same GPU. If it is given, the table also
+contains cortado's times from that file.
 """
 
 import statistics
@@ -147,7 +148,7 @@ def step_of(build, params, shape):
 
 
 def cortado_times(path):
-    """Returns the milliseconds of each net in the table of training steps in `path`."""
+    """Returns each net's milliseconds per step, from the table of training steps in `path`."""
     rows = [line.strip("| \n").split(" | ") for line in open(path) if line.startswith("| ")]
     return {row[0]: float(row[3]) for row in rows if row[0] in NETS and len(row) == 5}
 

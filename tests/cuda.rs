@@ -116,7 +116,8 @@ fn properties_describe_the_gpu_and_its_driver() {
 }
 
 /// Runs the test `name` again in a child process with an environment variable, and returns whether
-/// this process is the child. A process cannot unload a driver, and tests run at the same time.
+/// this process is the child. A child process is necessary, because a process cannot unload a
+/// driver, and all tests of a process run in parallel with the same environment.
 fn is_child(name: &str, variable: &str, value: &str) -> bool {
     if env::var_os("CORTADO_CHILD").is_some_and(|child| child == name) {
         return true;
@@ -155,7 +156,7 @@ fn an_unknown_ordinal_and_a_second_driver_are_errors() {
     assert!(message.contains(expected), "{message}");
 }
 
-/// Returns the error for GPU 0 of the test driver.
+/// Returns the message of the error with which GPU 0 of the test driver fails to open.
 fn error_of_gpu(driver: &Path) -> String {
     CudaDevice::builder().driver_path(driver).open(0).unwrap_err().to_string()
 }
@@ -206,7 +207,7 @@ fn a_gpu_of_capability_7_5_runs_only_bf16_products_on_the_host() {
     for check in products.into_iter().chain(["convolve_backward_filters", "unary_exp", "copy"]) {
         Kit::new().cases(4).check(&device, check).unwrap();
     }
-    // The kit's bounds do not allow TF32.
+    // The kit's error bounds are too tight for operands that are rounded to TF32.
     Kit::new().cases(4).check(&tf32, "gemm").unwrap();
     let _policy = ledger::set_fallback_policy(Policy::Deny);
     multiply::<f32>(&device).unwrap();
@@ -222,7 +223,7 @@ fn multiply<T: cortado::Element>(device: &CudaDevice) -> Result<()> {
     device.gemm(&Gemm::new(4, 4, 4), a.view(), a.view(), c.view_mut())
 }
 
-/// The driver of CUDA 11.0 rejects PTX of later versions than 7.0, and has no memory pools.
+/// The driver of CUDA 11.0 rejects PTX of versions later than 7.0, and has no memory pools.
 #[test]
 fn the_driver_of_cuda_11_runs_the_kernels() {
     or_skip!(driver());
@@ -345,7 +346,7 @@ fn allocation_beyond_the_memory_limit_is_an_error() {
     assert_eq!(device.alloc(1 << 20).unwrap().len(), 1 << 20);
 }
 
-/// The input and the maxima fit in GPU memory, but the mask does not.
+/// The input and the maxima fit in the memory limit, but the mask does not.
 #[test]
 fn out_of_memory_on_the_second_output_leaves_the_first_intact() {
     const N: usize = 100_000;

@@ -179,8 +179,8 @@ fn convolutions_of_many_planes_equal_the_cpu() {
     check_each_type!(convolutions);
 }
 
-/// Opens a GPU on which GEMM and convolution use large tiles for all matrices. Otherwise, none of
-/// the kit's matrices is large enough for large tiles.
+/// Opens a GPU on which GEMM and convolution use large tiles for matrices of any size. By default,
+/// none of the kit's matrices is large enough for large tiles.
 fn gpu_with_large_tiles(ordinal: u32) -> Option<CudaDevice> {
     gpu_with(ordinal, |builder| builder.large_tiles(true))
 }

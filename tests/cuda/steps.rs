@@ -27,8 +27,8 @@ fn small_net(path: &str, channels: usize, side: usize) -> NetParameter {
         if let Some(product) = &mut layer.inner_product_param {
             product.num_output = product.num_output.map(|outputs| outputs.div_ceil(8).min(64));
         }
-        // The last pooling window covers the whole plane, which is 7 × 7 at the full image size and
-        // 3 × 3 in this test.
+        // GoogLeNet's last pooling window covers the whole plane, which is 7 × 7 at the full image
+        // size and 3 × 3 in this test.
         if let Some(pool) = layer.pooling_param.as_mut().filter(|pool| pool.kernel_size == Some(7))
         {
             pool.kernel_size = Some(3);

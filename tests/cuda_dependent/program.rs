@@ -1,7 +1,8 @@
 //! A program that depends on cortado's feature `cuda`. `.ci/cuda` builds the program outside the
 //! repository and runs it on a machine without a driver.
 
-/// A driver function of the same name as one in cortado, as another CUDA crate may define it.
+/// A function with the name of a driver function that cortado also defines, as another CUDA crate
+/// may define it.
 #[allow(non_snake_case)]
 #[unsafe(no_mangle)]
 extern "C" fn cuArrayDestroy(_: *mut u8) -> i32 {

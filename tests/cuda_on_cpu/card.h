@@ -23,7 +23,8 @@ struct Progress {
     uint64_t done;
 };
 
-// Queue whose work runs only when a call waits for it, so that a missing wait yields stale data.
+// Queue whose work runs only when a call waits for the queue, so that a missing wait yields stale
+// data.
 struct Queue {
     struct Card *card;
     std::deque<std::function<Code()>> work;
@@ -46,8 +47,8 @@ struct Event {
 struct Card {
     int number;
     size_t capacity;
-    // Result code of the first failed work item, which all later driver calls for this simulated
-    // GPU return.
+    // Result code of the first failed work item. Later driver calls for this simulated GPU return
+    // this code, except calls that free memory.
     Code failed = SUCCESS;
     unsigned retained = 0;
     // PTX of the modules that are loaded.
@@ -76,19 +77,19 @@ struct Card {
 constexpr int CARDS = 5;
 Card &card(int number);
 
-// Returns the CUDA version of the simulated driver, 1000 · major + 10 · minor: the environment
-// variable `CUDA_ON_CPU_DRIVER` or that of CUDA 13.0.
+// Returns the CUDA version of the simulated driver, 1000 · major + 10 · minor. The environment
+// variable `CUDA_ON_CPU_DRIVER` sets the version; the default is CUDA 13.0.
 int driver_version();
 
-// Returns the compute capability of the simulated GPUs, 10 · major + minor: the environment variable
-// `CUDA_ON_CPU_CAPABILITY` or 8.0.
+// Returns the compute capability of the simulated GPUs, 10 · major + minor. The environment
+// variable `CUDA_ON_CPU_CAPABILITY` sets the capability; the default is 8.0.
 int capability();
 
 // Returns whether a simulated GPU has memory pools, which came with CUDA 11.2.
 bool has_memory_pools(int card);
 
 // Returns whether the kernel named `kernel` must fail on the simulated GPU `card`. The environment
-// variable `CUDA_ON_CPU_FAILING` names the kernel that fails on GPU 2.
+// variable `CUDA_ON_CPU_FAILING` names the kernel that fails on GPU 2; the default is `exp_f64`.
 bool kernel_fails(const Card &card, const std::string &kernel);
 
 // Pinned host memory. A queued copy reads pinned memory when the copy runs, not when the copy is

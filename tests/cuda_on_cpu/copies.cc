@@ -66,7 +66,7 @@ ENTRY cuMemAllocFromPoolAsync(uint64_t *address, size_t bytes, void *pool, void 
 }
 
 // Queues the release of device memory, because work that was queued earlier may still use the
-// memory. A simulated GPU accepts the release of memory even after a kernel has failed.
+// memory. The call succeeds even after a kernel of the simulated GPU has failed.
 ENTRY cuMemFreeAsync(uint64_t address, void *stream) {
     LOCK_DRIVER;
     if (!current_card) return INVALID_CONTEXT;
@@ -81,8 +81,8 @@ ENTRY cuMemAlloc_v2(uint64_t *address, size_t bytes) {
     return card.allocate(address, bytes);
 }
 
-// Releases device memory at once, although a real driver waits for queued work in most cases. Queued
-// work that uses the memory therefore fails.
+// Releases device memory at once, although a real driver waits for queued work in most cases.
+// Queued work that uses the memory therefore fails.
 ENTRY cuMemFree_v2(uint64_t address) {
     LOCK_DRIVER;
     if (!current_card) return INVALID_CONTEXT;

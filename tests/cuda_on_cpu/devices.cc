@@ -7,7 +7,7 @@
 
 using namespace cuda_on_cpu;
 
-// Fails if the simulated driver no longer poisons shared memory.
+// Fails if the simulated driver does not poison shared memory, which the first call checks.
 ENTRY cuInit(unsigned) {
     LOCK_DRIVER;
     static const bool poisoned = shared_memory_is_poisoned();
@@ -47,7 +47,7 @@ ENTRY cuDeviceGetAttribute(int *value, int attribute, int device) {
         case 10: *value = 32; break;         // lanes per warp
         case 16: *value = 2; break;          // multiprocessors
         case 75: *value = capability() / 10; break;  // compute capability, major
-        case 76: *value = capability() % 10; break;  // and minor
+        case 76: *value = capability() % 10; break;  // compute capability, minor
         case 115:                            // memory pools supported
             if (driver_version() < 11020) return INVALID_VALUE;
             *value = has_memory_pools(device);

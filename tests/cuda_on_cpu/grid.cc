@@ -112,7 +112,7 @@ bool release_block(Grid &grid, std::string &error) {
         return false;
     }
     if (waiting < long(grid.workers.size())) {
-        error = "some threads wait in __syncthreads(), other threads in a warp operation";
+        error = "some threads wait in __syncthreads() while other threads wait in a warp operation";
         return false;
     }
     for (Worker &worker : grid.workers) {
@@ -154,7 +154,7 @@ std::string run(Launch &launch) {
     grid.exchange_slots.resize((grid.workers.size() + 31) / 32 * 32);
     grid.idle_fibers = std::move(idle_fibers);
     poison_shared_memory();
-    // `idle_fibers` was empty, and was overwritten.
+    // `poison_shared_memory` has overwritten this `thread_local` vector, which was empty.
     new (&idle_fibers) std::vector<std::unique_ptr<Fiber>>();
     for (size_t i = 0; i < grid.workers.size(); i++) {
         const unsigned n = i;

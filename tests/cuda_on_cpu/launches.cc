@@ -11,7 +11,7 @@ using namespace cuda_on_cpu;
 
 namespace {
 
-// Kernel of a module.
+// Kernel of a module that a simulated GPU has loaded.
 struct Function {
     const Kernel *kernel;
     Card *card;
@@ -33,7 +33,8 @@ int ptx_version(const std::string &ptx) {
     return 10 * major + minor;
 }
 
-// Returns the compute capability that a module needs, 10 · major + minor, or 0 if the PTX states none.
+// Returns the compute capability that a module needs, 10 · major + minor, or 0 if the PTX states
+// none.
 int ptx_target(const std::string &ptx) {
     int target = 0;
     const size_t at = ptx.find(".target ");
@@ -43,7 +44,8 @@ int ptx_target(const std::string &ptx) {
 
 }  // namespace
 
-// CUDA 11.x reads PTX up to 7.x, and CUDA 12.x reads PTX up to 8.x, with the same x up to 12.5.
+// The driver of CUDA 11.x accepts PTX up to version 7.x. For x ≤ 5, the driver of CUDA 12.x accepts
+// PTX up to version 8.x.
 ENTRY cuModuleLoadDataEx(void **module, const void *image, unsigned, void *, void *) {
     REQUIRE_CARD;
     const std::string ptx = static_cast<const char *>(image);
@@ -92,7 +94,7 @@ ENTRY cuLaunchKernel(void *handle, unsigned grid_x, unsigned grid_y, unsigned gr
     const uint64_t blocks = uint64_t(grid_x) * grid_y * grid_z;
     if (threads == 0 || threads > 1024 || block_z > 64) return INVALID_VALUE;
     if (blocks == 0 || grid_x > 0x7fffffff || grid_y > 65535 || grid_z > 65535) return INVALID_VALUE;
-    // No kernel declares dynamic shared memory.
+    // No kernel uses dynamic shared memory.
     if (shared > 0 || extra) return INVALID_VALUE;
     Launch launch = {kernel, {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, {}};
     for (size_t i = 0; i < kernel->arguments.size(); i++) {

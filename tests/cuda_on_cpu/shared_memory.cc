@@ -16,7 +16,7 @@ struct Variables {
     size_t bytes;
 };
 
-// Sets `data`, a pointer to `Variables`, if `library` contains the variable `current_card`.
+// Sets the `Variables` to which `data` points, if `library` contains the variable `current_card`.
 int find_variables(dl_phdr_info *library, size_t, void *data) {
     const auto *own = reinterpret_cast<char *>(&current_card);
     auto *start = static_cast<char *>(library->dlpi_tls_data);

@@ -11,8 +11,8 @@ namespace cuda_on_cpu {
 // such variables of the calling thread except `current_card`.
 void poison_shared_memory();
 
-// Returns whether a kernel that reads shared memory before writing it reads NaN, in its first launch
-// and in later ones.
+// Returns whether a kernel that reads shared memory before writing it reads NaN, in the kernel's
+// first launch and in the second.
 bool shared_memory_is_poisoned();
 
 }  // namespace cuda_on_cpu

@@ -57,8 +57,8 @@ impl CudaBuffer {
         self.bytes == 0
     }
 
-    /// Returns the device address for use by work on `stream`, which the caller must queue before
-    /// the buffer is dropped.
+    /// Returns the device address for work on `stream`. The caller must queue that work before the
+    /// buffer is dropped.
     pub(super) fn used_by(&self, stream: &Arc<Stream>) -> CUdeviceptr {
         if !Arc::ptr_eq(stream, &self.owner) {
             let mut users = self.users.lock();
@@ -70,7 +70,8 @@ impl CudaBuffer {
     }
 }
 
-/// Allocates device memory. If memory is short, waits for queued frees, trims the pool and retries.
+/// Allocates device memory. If the driver reports that the GPU is out of memory, waits for queued
+/// frees, trims the pool and retries once.
 fn alloc(owner: &Stream, bytes: usize) -> Result<CUdeviceptr> {
     let context = &owner.context;
     context.enter()?;

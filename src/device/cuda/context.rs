@@ -43,8 +43,8 @@ pub(super) struct Context {
 }
 
 impl Context {
-    /// Returns the context of GPU number `ordinal`, which all devices on the GPU share until they are
-    /// dropped.
+    /// Returns the context of GPU number `ordinal`. All devices and buffers on this GPU share the
+    /// context, which is closed when the last of them is dropped.
     pub(super) fn open(ordinal: u32) -> Result<Arc<Self>> {
         let mut open = OPEN.lock();
         if let Some(context) = open.get(&ordinal).and_then(Weak::upgrade) {
@@ -101,7 +101,7 @@ impl Context {
         failure.with_launches(|| self.launches.pending()).on(&self.name)
     }
 
-    /// Returns the names and values of the properties that the driver reports.
+    /// Returns the names and values of the GPU's and the driver's properties.
     pub(super) fn properties(&self) -> Vec<(&'static str, String)> {
         let (major, minor) = self.capability;
         let has_bf16 = self.modules.find("gemm_small_bf16").is_some();

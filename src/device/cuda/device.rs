@@ -39,9 +39,9 @@ pub struct CudaDevice {
     pub(super) cublas: Option<Arc<Cublas>>,
     /// Whether GEMM and convolution may round `f32` operands to TF32.
     pub(super) tf32: bool,
-    /// Number of the GPU's multiprocessors, for the size of grids.
+    /// Number of multiprocessors for which launches size their grids.
     pub(super) multiprocessors: usize,
-    /// Whether GEMM and convolution use large tiles for all matrices, as tests require.
+    /// Whether GEMM and convolution use large tiles for matrices of any size, as tests require.
     pub(super) large_tiles: bool,
 }
 
@@ -49,8 +49,8 @@ impl CudaDevice {
     /// Opens GPU number `ordinal`, counted from 0.
     ///
     /// # Errors
-    /// [`Error::Device`] if the driver or the GPU is missing, if the driver is older than R450 (CUDA
-    /// 11.0), or if the GPU's compute capability is below 7.5.
+    /// [`Error::Device`] if the driver or the GPU is missing, if the driver is older than R450
+    /// (CUDA 11.0), or if the GPU's compute capability is below 7.5.
     pub fn new(ordinal: u32) -> Result<Self> {
         Self::builder().open(ordinal)
     }
@@ -112,8 +112,9 @@ pub struct CudaBuilder {
 }
 
 impl CudaBuilder {
-    /// Limits the device and its forked queues to `bytes` bytes of the GPU's memory. An allocation beyond the limit
-    /// returns [`Error::OutOfMemory`]. By default, the device can use all of the GPU's memory.
+    /// Limits the device and its forked queues to `bytes` bytes of the GPU's memory. An allocation
+    /// beyond the limit returns [`Error::OutOfMemory`]. By default, the device can use all of the
+    /// GPU's memory.
     #[must_use]
     pub fn memory_limit(self, bytes: usize) -> Self {
         Self { memory_limit: Some(bytes), ..self }
@@ -146,9 +147,9 @@ impl CudaBuilder {
         Self { multiprocessors: Some(count.max(1)), ..self }
     }
 
-    /// Makes GEMM and convolution use large tiles for all matrices, for tests. By default, only
-    /// matrices that are divided into at least as many large tiles as the GPU has multiprocessors
-    /// use large tiles.
+    /// Makes GEMM and convolution use large tiles for matrices of any size, for tests. By default,
+    /// a matrix is computed in large tiles only if it has enough of them to fill the GPU. The
+    /// kernels of `f64` have no large tiles.
     #[doc(hidden)]
     #[must_use]
     pub fn large_tiles(self, always: bool) -> Self {
@@ -170,11 +171,12 @@ impl CudaBuilder {
     }
 
     /// Opens GPU number `ordinal`, counted from 0. Devices on the same GPU share the GPU's context,
-    /// compiled kernels and cached memory, until all of them are dropped.
+    /// compiled kernels and cached memory. These are freed when the last device and its buffers are
+    /// dropped.
     ///
     /// # Errors
-    /// [`Error::Device`] if the driver, the GPU or the requested cuBLAS is missing, if the driver is
-    /// older than R450 (CUDA 11.0), or if the GPU's compute capability is below 7.5.
+    /// [`Error::Device`] if the driver, the GPU or the requested cuBLAS is missing, if the driver
+    /// is older than R450 (CUDA 11.0), or if the GPU's compute capability is below 7.5.
     pub fn open(self, ordinal: u32) -> Result<CudaDevice> {
         let count = self.count()?;
         if ordinal >= count {

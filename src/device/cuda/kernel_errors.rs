@@ -62,8 +62,9 @@ impl KernelErrorFlags {
         self.0.as_ptr() as CUdeviceptr + (size_of::<AtomicU64>() * kind as usize) as u64
     }
 
-    /// Returns the error for the first kind of invalid value that was reported, and clears all
-    /// words. The caller has waited for the kernels that write the error words.
+    /// Returns the error for the first kind in [`KINDS`] of which a kernel reported an invalid
+    /// value, and clears all words. The caller has waited for the kernels that write the error
+    /// words.
     pub(super) fn take(&self) -> Option<Error> {
         // SAFETY: `new` initialized the words, which are freed only when `self` is dropped.
         let words = unsafe { self.0.as_ref() };

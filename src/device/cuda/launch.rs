@@ -202,7 +202,7 @@ impl<'a> Launch<'a> {
         self.grid_2d(rows, if columns.is_multiple_of(pack) { columns / pack } else { columns })
     }
 
-    /// Returns the number of blocks beyond which a larger grid is not faster.
+    /// Returns the largest number of blocks in a grid; the threads loop over any remaining items.
     fn max_blocks(&self) -> usize {
         BLOCKS_PER_MULTIPROCESSOR * self.device.multiprocessors
     }
@@ -260,8 +260,8 @@ impl<'a> Launch<'a> {
         if context.synchronous { self.device.stream.wait() } else { Ok(()) }
     }
 
-    /// Returns whether the arguments have the sizes that the PTX declares, rounded up to eight
-    /// bytes.
+    /// Returns whether the arguments have the sizes that the PTX declares, each rounded up to a
+    /// multiple of eight bytes.
     fn arguments_match(&self) -> bool {
         let ends = self.starts.iter().copied().skip(1).chain([self.words.len()]);
         let sizes = self.starts.iter().zip(ends).map(|(start, end)| end - start);

@@ -12,8 +12,7 @@ use cust::sys::{
 use std::ptr;
 
 /// Pool of device memory, which caches freed memory until [`release`](Self::release). On a GPU or
-/// driver without memory pools, each allocation and each free is a call of the driver, and a free
-/// waits for queued work.
+/// driver without memory pools, nothing is cached, and a free waits for queued work.
 pub(super) struct MemoryPool {
     /// The driver's pool; `None` if the GPU or the driver has no memory pools.
     raw: Option<CUmemoryPool>,
@@ -53,7 +52,7 @@ impl MemoryPool {
         Self { raw: None }
     }
 
-    /// Returns whether the driver has a pool, so that allocations do not wait for queued work.
+    /// Returns whether the driver has memory pools, so that frees do not wait for queued work.
     pub(super) fn is_pooled(&self) -> bool {
         self.raw.is_some()
     }

@@ -7,8 +7,8 @@
 //!   one set of compiled kernels and one memory pool. The driver allocates and frees device memory
 //!   in queue order, so the host does not wait. A queue never reuses memory that queued work of
 //!   another queue still uses.
-//! - The build compiles `kernels/*.cu` to PTX. The driver compiles the PTX of a source file for the
-//!   GPU at the first launch of one of the file's kernels.
+//! - The program contains the PTX of `kernels/*.cu`. The driver compiles the PTX of a source file
+//!   for the GPU at the first launch of one of the file's kernels.
 //! - GEMM uses the built-in kernels, or cuBLAS on request
 //!   (`docs/decisions/0021-cublas-on-request.md`).
 //! - `docs/decisions/0020-cuda-driver-at-run-time.md` explains how tests run without a GPU;

@@ -17,9 +17,9 @@ pub(super) struct PtxKernel {
     pub(super) parameters: &'static [usize],
 }
 
-// The build script defines `CAPABILITIES`, the compute capabilities in tenths and in ascending order,
-// `MODULES`, the PTX of each source file for each of these capabilities, and `KERNELS`, the kernels
-// sorted by name.
+// The build script defines three tables: `CAPABILITIES`, the compute capabilities in tenths and in
+// ascending order; `MODULES`, the PTX of each source file for each of these capabilities; and
+// `KERNELS`, the kernels sorted by name.
 include!(concat!(env!("OUT_DIR"), "/cuda_kernels.rs"));
 
 fn find(name: &str) -> Option<&'static PtxKernel> {
@@ -48,8 +48,8 @@ pub(super) struct Function(pub(super) CUfunction);
 unsafe impl Send for Function {}
 
 impl Modules {
-    /// Creates an empty set of modules for a GPU of a compute capability, in tenths, which is at
-    /// least the first of `CAPABILITIES`.
+    /// Creates an empty set of modules for a GPU. `capability` is the GPU's compute capability in
+    /// tenths, and is at least the first of `CAPABILITIES`.
     pub(super) fn new(capability: u32) -> Self {
         Self { capability, loaded: Mutex::default() }
     }

@@ -25,7 +25,8 @@ const MAX_CACHED_BYTES: usize = 1 << 28;
 pub(super) const MIN_PINNED_BYTES: usize = 1 << 14;
 
 impl PinnedPool {
-    /// Returns a cached or a new block of `size` bytes. The CUDA context must be current.
+    /// Returns a cached or a new block of `size` bytes, or `None` if the driver cannot pin a new
+    /// block. The CUDA context must be current.
     pub(super) fn take(&self, size: usize) -> Option<Block> {
         let mut free = self.0.lock();
         match free.blocks.get_mut(&size).and_then(Vec::pop) {

@@ -17,18 +17,19 @@ use cust::{
 /// Major and minor number of a version.
 pub(super) type Version = (i32, i32);
 
-/// Oldest driver that loads the PTX version in `build/sources.rs`.
+/// CUDA version of the oldest driver that loads the PTX version in `build/sources.rs`.
 const MIN_DRIVER: Version = (11, 0);
-/// Name of the driver release that supports `MIN_DRIVER`.
+/// First driver release with the CUDA version `MIN_DRIVER`.
 const MIN_DRIVER_RELEASE: &str = "R450";
 
 /// Lowest compute capability for which the kernels are compiled.
 const MIN_CAPABILITY: Version = (CAPABILITIES[0] as i32 / 10, CAPABILITIES[0] as i32 % 10);
 
-/// Checks that the driver and the GPU can run the kernels, and returns the GPU's compute capability.
+/// Checks that the driver and the GPU can run the kernels, and returns the GPU's compute
+/// capability.
 ///
 /// # Errors
-/// [`Error::Device`] with the requirement, and what was found.
+/// [`Error::Device`] with the found and the required version, if the driver or the GPU is too old.
 pub(super) fn check(device: &Device, name: &str) -> Result<Version> {
     let on = |failure: CudaFailure| failure.on(name);
     let driver = CudaApiVersion::get().map_err(from_cust("cuDriverGetVersion")).map_err(on)?;
@@ -61,8 +62,8 @@ fn capability(device: &Device) -> Result<Version, CudaFailure> {
     Ok((major, number(DeviceAttribute::ComputeCapabilityMinor)?))
 }
 
-/// Returns whether the driver and the GPU have memory pools. Drivers before CUDA 11.2 do not know
-/// the attribute, and have none.
+/// Returns whether the driver and the GPU have memory pools. Drivers before CUDA 11.2 have no
+/// memory pools, and return an error for the attribute.
 pub(super) fn has_memory_pools(device: &Device) -> bool {
     let mut supported = 0;
     // SAFETY: `supported` is valid for writes of an integer.

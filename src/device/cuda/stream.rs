@@ -20,7 +20,7 @@ use std::{
 /// A queue (CUDA stream) of a GPU. Dropping a `Stream` does not cancel queued work.
 pub(super) struct Stream {
     pub(super) context: Arc<Context>,
-    /// Memory that the opened device may use, shared with its other queues.
+    /// Limit on the memory of the opened device, which all queues of the device share.
     pub(super) budget: Arc<MemoryBudget>,
     raw: CUstream,
     /// Flags in which kernels report invalid values, created for the first kernel that needs the

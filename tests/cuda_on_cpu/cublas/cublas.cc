@@ -55,8 +55,8 @@ struct GemmCall {
     size_t bytes;
 };
 
-// Rounds a `float` to TF32 like a tensor core: to ten bits of the significand, to nearest, with
-// ties away from zero.
+// Rounds a `float` to TF32 (10-bit mantissa) like the PTX instruction `cvt.rna.tf32.f32`: to
+// nearest, with ties away from zero.
 float round_to_tf32(float x) {
     return isfinite(x) ? __uint_as_float((__float_as_uint(x) + 0x1000) & ~0x1fffu) : x;
 }

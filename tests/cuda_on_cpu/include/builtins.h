@@ -9,8 +9,8 @@
 
 #include "block.h"
 
-// To list the kernels, the preprocessor runs with `CUDA_ON_CPU_LISTING`, which leaves the keyword
-// `__global__` in its output.
+// To list the kernels, `mod.rs` runs the preprocessor with `CUDA_ON_CPU_LISTING`, which leaves the
+// keyword `__global__` in the output.
 #ifndef CUDA_ON_CPU_LISTING
 #define __global__
 #endif

@@ -15,10 +15,10 @@ const FILE_NAMES: &[&str] = if cfg!(windows) {
     &["libcublas.so.13", "libcublas.so.12", "libcublas.so"]
 };
 
-/// Folder in which cuBLAS is searched for after the loader's search path.
+/// Folder that is searched for cuBLAS after the loader's search path.
 const DEFAULT_FOLDER: &str = "/usr/local/cuda/lib64";
 
-/// Environment variable with the path of the cuBLAS library or its folder.
+/// Environment variable with the path of the cuBLAS library or of the library's folder.
 const CUBLAS_ENV: &str = "CORTADO_CUBLAS";
 
 /// First major version of cuBLAS whose functions have the signatures that this file declares.
@@ -69,7 +69,8 @@ functions! {
 
 impl Library {
     /// Opens the cuBLAS library at `path`, which names a file or a folder. Without `path`, uses the
-    /// path in `CORTADO_CUBLAS`, or else the loader's search path.
+    /// path in `CORTADO_CUBLAS`. If neither is set, searches the loader's search path and then
+    /// `DEFAULT_FOLDER`.
     ///
     /// # Errors
     /// Fails if no library can be opened (the error lists the paths tried), or if the library is

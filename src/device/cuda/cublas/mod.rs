@@ -4,7 +4,7 @@
 //! - Each queue has a separate cuBLAS handle, with a separate workspace, so that queues do not
 //!   wait for each other.
 //! - cuBLAS is column-major, so it computes a row-major `C = A·B` as `Cᵀ = Bᵀ·Aᵀ`.
-//! - If k or α is 0, a built-in kernel scales `C` by β instead of cuBLAS.
+//! - If k or α is 0, a built-in kernel, not cuBLAS, scales `C` by β.
 
 mod library;
 

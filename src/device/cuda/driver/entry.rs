@@ -32,7 +32,7 @@ impl Entry {
         if let Some(known) = NonNull::new(self.address.load(Relaxed)) {
             return Ok(known);
         }
-        // SAFETY: `find` only stores the address, so the type of the address does not matter.
+        // SAFETY: `find` only stores the address, so the type of the symbol does not matter.
         let found = unsafe { library()?.get::<*mut c_void>(self.name.to_bytes_with_nul()) };
         let found = found.ok().and_then(|symbol| NonNull::new(*symbol)).ok_or(NOT_FOUND)?;
         self.address.store(found.as_ptr(), Relaxed);
@@ -96,8 +96,8 @@ macro_rules! entry_points {
 }
 pub(super) use entry_points;
 
-/// Returns the text of an error code, even without a driver, because `cust` panics if
-/// `cuGetErrorString` fails.
+/// Stores the description of an error code to `text`. Succeeds even without a driver, because
+/// `cust` panics if `cuGetErrorString` fails.
 #[cfg_attr(not(target_os = "linux"), unsafe(no_mangle))]
 #[allow(non_snake_case)]
 pub(super) unsafe extern "C" fn cuGetErrorString(

@@ -1,13 +1,14 @@
 //! The symbols of the driver's entry points, to which `cust` links.
 //!
 //! On Linux, assembly defines the symbols, because stable Rust has no attributes for the visibility
-//! and the binding of a symbol. Each symbol jumps to the Rust function of the same name. Other
-//! systems have no hidden symbols, so the Rust functions have the symbols' names.
+//! and the binding of a symbol. The code at each symbol jumps to the Rust function of the same
+//! name. On other systems, the Rust functions themselves are the symbols, which are not hidden.
 
-/// Defines a symbol for each of the functions, which are in scope.
+/// Defines a symbol for each of the named functions, which must be in scope.
 ///
-/// A hidden symbol is visible only within the program or the shared library that contains cortado. A
-/// weak symbol gives way to another definition in the same program, such as that of another crate.
+/// A hidden symbol is visible only within the program or the shared library that contains cortado.
+/// If another crate in the same program defines a symbol of the same name, the linker uses that
+/// definition instead of the weak symbol.
 #[cfg(target_os = "linux")]
 macro_rules! define_symbols {
     ($($name:ident)*) => {

@@ -28,7 +28,7 @@ const DEFAULT_PATHS: &[&str] = if cfg!(windows) {
 /// The driver library, open until the process ends.
 struct Driver {
     library: Library,
-    /// The path that the caller requested; `None` for a default path.
+    /// The path that the caller or `CORTADO_LIBCUDA` requested; `None` for a default path.
     requested: Option<PathBuf>,
 }
 

@@ -20,7 +20,8 @@ use crate::{
 };
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
-/// Approximate total size, in bytes, of the im2col matrices that exist at the same time.
+/// Approximate limit on the total size, in bytes, of the im2col matrices that exist at the same
+/// time.
 const COLUMNS_BYTES: usize = 256 << 20;
 
 /// Elements that a window's taps read along an axis; equivalent to the argument struct `TapAxis` of
@@ -75,8 +76,8 @@ struct DepthwiseArgs {
     outputs: u64,
 }
 
-/// A grouped convolution that the kernels support: the GPU has kernels for the element type, and the
-/// operands are small enough for the kernels' 32-bit indices.
+/// A grouped convolution that the kernels support: the GPU has kernels for the element type, and
+/// the operands are small enough for the kernels' 32-bit indices.
 pub(super) struct Groups<'a> {
     op: &'a Convolution,
     axes: [WindowAxis; AXES],

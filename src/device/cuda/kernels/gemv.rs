@@ -43,7 +43,7 @@ impl CudaDevice {
                 ("gemv_columns", (items, outputs), outputs.div_ceil(columns), 128)
             }
         };
-        // Each launch opens a scope of its own, but `y` is used before the first launch.
+        // Each launch opens its own ledger scope, but operands are uploaded before the first one.
         let _scope = ledger::enter_kernel(kernel_name, T::DTYPE.name());
         let split = self.split(blocks, items, min_items);
         let parts = self.partial_sums::<T>(split, outputs)?;

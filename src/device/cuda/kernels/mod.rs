@@ -26,7 +26,8 @@ mod update;
 mod window_axis;
 
 /// Returns the device memory of an output, which the kernel overwrites or updates. The caller first
-/// uploads the inputs and allocates workspaces, so that the output keeps its value if these fail.
+/// uploads the inputs and allocates workspaces, so that the output keeps its value if an upload or
+/// an allocation fails.
 #[track_caller]
 fn output_slice<'a, T: Element>(
     y: &'a mut ViewMut<'_, T, CudaDevice>,

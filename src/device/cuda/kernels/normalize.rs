@@ -24,9 +24,9 @@ const THREADS: u32 = 256;
 /// Largest number of thread blocks among which the reduction at one position of the axis is split.
 const MAX_PARTS: usize = 64;
 
-/// Largest number of elements per part of a reduction that is split into fewer than [`MAX_PARTS`]
-/// parts.
-const MIN_PART: usize = 1 << 12;
+/// Largest number of elements per part of a reduction, unless the reduction needs more than
+/// [`MAX_PARTS`] such parts.
+const PART_LEN: usize = 1 << 12;
 
 /// Pair of partial sums in double precision; equivalent to the struct `Sums` of the CUDA kernels.
 type Sums = [f64; 2];
@@ -66,8 +66,8 @@ impl Launch<'_> {
         self.grid(blocks, [THREADS, 1, 1])
     }
 
-    /// Adds the struct `Rate` of the CUDA kernels as an argument: ε, and whether ε is added to the
-    /// variance.
+    /// Adds the fields of the struct `Rate` of the CUDA kernels as arguments: ε, and whether ε is
+    /// added to the variance.
     fn rate<T: Element>(self, op: &Standardize) -> Self {
         let in_variance = u32::from(op.epsilon_placement == EpsilonPlacement::AddedToVariance);
         self.arg(T::acc(op.epsilon)).arg(in_variance)
@@ -76,7 +76,7 @@ impl Launch<'_> {
 
 /// Returns the number of parts into which the sums at each position of an axis are split.
 fn part_count(axis: &Axis) -> usize {
-    axis.reduced_count().div_ceil(MIN_PART).clamp(1, MAX_PARTS)
+    axis.reduced_count().div_ceil(PART_LEN).clamp(1, MAX_PARTS)
 }
 
 impl CudaDevice {

@@ -83,7 +83,7 @@ impl CudaDevice {
         if outputs == 0 {
             return Ok(());
         }
-        // Each launch opens a scope of its own, but `y` is used before the first launch.
+        // Each launch opens its own ledger scope, but operands are uploaded before the first one.
         let _scope = ledger::enter_kernel(reduction.kernel_name, T::DTYPE.name());
         let (blocks, split) = self.split_outputs(extents, layout);
         let parts = self.partial_sums::<T>(split, outputs)?;
