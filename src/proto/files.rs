@@ -198,7 +198,6 @@ fn explain_text(path: &Path, error: Error, expected: &str) -> Error {
     error
 }
 
-#[cfg(feature = "net")]
 fn wrong_kind(path: &Path, found: &str, expected: &str) -> Error {
     Error::InvalidData(format!("found {found}, expected {expected}"))
         .context(path.display().to_string())
