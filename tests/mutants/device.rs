@@ -202,7 +202,9 @@ impl Mutant {
             wait_forever();
         }
         // At every third wait, the work of all queues has already run.
-        if self.is(Bug::FailureOfAnyQueue) && self.shared.calls.fetch_add(1, Relaxed) % 3 == 0 {
+        if self.is(Bug::FailureOfAnyQueue)
+            && self.shared.calls.fetch_add(1, Relaxed).is_multiple_of(3)
+        {
             let queues = lock(&self.shared.queues).clone();
             queues.iter().try_for_each(Memory::synchronize)?;
         }
