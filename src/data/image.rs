@@ -23,9 +23,9 @@ impl Image {
     /// format. The decoder ignores the EXIF orientation.
     ///
     /// # Errors
-    /// Returns [`Error::InvalidData`] for a damaged file, for a format other than JPEG and PNG, and
-    /// for an image that needs more than 32 MiB and more than 64 bytes per byte of the file. Always
-    /// returns [`Error::InvalidData`] without the feature `image`.
+    /// Returns [`Error::InvalidData`](crate::Error::InvalidData) for a damaged file, for a format
+    /// other than JPEG and PNG, and for an image that needs more than 32 MiB and more than 64 bytes
+    /// per byte of the file. Without the feature `image`, decoding always returns this error.
     #[doc(alias = "DecodeDatum")]
     pub fn decode(bytes: &[u8], color: Color) -> Result<Self> {
         decode(bytes, color)
@@ -34,7 +34,8 @@ impl Image {
     /// Reads a JPEG or PNG file.
     ///
     /// # Errors
-    /// Returns [`Error::Io`] and the errors of [`decode`](Self::decode), with the name of the file.
+    /// Returns [`Error::Io`](crate::Error::Io) and the errors of [`decode`](Self::decode), with the
+    /// name of the file.
     #[doc(alias = "ReadImageToCVMat")]
     pub fn read(path: impl AsRef<Path>, color: Color) -> Result<Self> {
         let path = path.as_ref();
@@ -45,7 +46,7 @@ impl Image {
     /// Encodes the image as the bytes of a PNG file.
     ///
     /// # Errors
-    /// Returns [`Error::InvalidData`] without the feature `image`.
+    /// Returns [`Error::InvalidData`](crate::Error::InvalidData) without the feature `image`.
     #[doc(alias = "imencode")]
     pub fn encode_png(&self) -> Result<Vec<u8>> {
         encode_png(self)
@@ -55,8 +56,9 @@ impl Image {
     /// weights that are multiples of 1/2048.
     ///
     /// # Errors
-    /// Returns [`Error::InvalidInput`] for an extent of 0, [`Error::ShapeOverflow`] for too large
-    /// an image, and [`Error::OutOfMemory`] if an allocation fails.
+    /// Returns [`Error::InvalidInput`](crate::Error::InvalidInput) for an extent of 0,
+    /// [`Error::ShapeOverflow`](crate::Error::ShapeOverflow) for too large an image, and
+    /// [`Error::OutOfMemory`](crate::Error::OutOfMemory) if an allocation fails.
     pub fn resize(&self, height: usize, width: usize) -> Result<Self> {
         resize::resize(self, height, width)
     }
