@@ -73,8 +73,8 @@ fn large_rows(cases: Cases<Axis>, shared: &'static [&'static str]) -> Cases<Axis
     cases.and_large([rows(1), rows(ROW_COPIES)], ROW_COPIES, shared)
 }
 
-/// Returns cases with more than 4,096 elements along the axis. The registers or the shared memory
-/// of a GPU thread block may be too small for so many elements.
+/// Returns cases with more than 4,096 elements along the axis. A GPU kernel whose thread blocks keep
+/// the axis in registers or shared memory may not have enough space for these cases.
 fn long_axes() -> [(Axis, CaseSetup); 2] {
     [[2, 4100, 1], [1, 4100, 2]]
         .map(|[outer, extent, inner]| (Axis { outer, extent, inner }, CaseSetup::WHOLE))
