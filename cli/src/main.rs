@@ -46,7 +46,7 @@ mod train;
 mod upgrade_net;
 mod upgrade_solver;
 
-use clap::{CommandFactory, Parser, Subcommand, error::ErrorKind};
+use clap::{ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand, error::ErrorKind};
 use cortado::error::Error;
 use escape::escape_control;
 use log_args::LogArgs;
@@ -96,11 +96,19 @@ enum Verb {
 
 /// Parses the arguments of the process and runs the command.
 fn main() -> ExitCode {
-    let clap_args = match caffe_flags::rewrite(&Command::command(), env::args_os()) {
+    let mut definition = Command::command();
+    if terminal::is_dumb() {
+        // Where the variable `CI` is set, clap would write colours to a terminal of any type.
+        definition = definition.color(ColorChoice::Never);
+    }
+    let clap_args = match caffe_flags::rewrite(&definition, env::args_os()) {
         Ok(clap_args) => clap_args,
         Err(problem) => return report_invalid_args(&problem),
     };
-    let command = match Command::try_parse_from(clap_args.args) {
+    let matches = definition.try_get_matches_from_mut(clap_args.args);
+    let command = match matches.and_then(|mut matches| {
+        Command::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut definition))
+    }) {
         Ok(command) => command,
         Err(error) if error.kind() == ErrorKind::ValueValidation => {
             let text = error.to_string();
