@@ -1,7 +1,7 @@
 //! Rewriting of command-line arguments from the spelling of gflags, which Caffe uses, to that of
 //! clap.
 //!
-//! gflags reads flags anywhere on the command line, also before the verb. A flag starts with one
+//! gflags reads flags anywhere on the command line, even before the verb. A flag starts with one
 //! dash or two, and its name contains underscores. A boolean flag is `-shuffle`, `-noshuffle` or
 //! `-shuffle=false`. If a flag is repeated, the last value applies.
 
@@ -16,8 +16,8 @@ use std::{
 /// Arguments in clap's spelling.
 pub(super) struct ClapArgs {
     pub(super) args: Vec<OsString>,
-    /// Flags of the command `caffe` that the verb does not use, in Caffe's spelling. `args` does
-    /// not contain these flags.
+    /// Flags of the command `caffe`, in Caffe's spelling, that `args` omits because the verb does
+    /// not use them.
     pub(super) unused_flags: Vec<String>,
 }
 
@@ -32,7 +32,7 @@ enum Arity {
     Value,
 }
 
-/// Verbs of the command `caffe`. Each verb accepts all flags of `caffe`, also those that it does
+/// Verbs of the command `caffe`. Each verb accepts all flags of `caffe`, even those that it does
 /// not use.
 const CAFFE_VERBS: [&str; 4] = ["train", "test", "time", "device-query"];
 
@@ -55,7 +55,8 @@ const CAFFE_FLAGS: [&str; 11] = [
 const FLAGS_EMPTY_BY_DEFAULT: [&str; 9] =
     ["encode-type", "gpu", "log-dir", "model", "phase", "snapshot", "solver", "stage", "weights"];
 
-/// Flags of glog that are accepted without effect. `docs/from-caffe.md` gives the reasons.
+/// Flags of glog that are accepted without effect. `docs/from-caffe.md` says why each flag has no
+/// effect.
 const FLAGS_WITHOUT_EFFECT: [(&str, Arity); 8] = [
     ("colorlogtostderr", Arity::Switch),
     ("drop-log-memory", Arity::Switch),
@@ -76,7 +77,7 @@ const UNSUPPORTED_FLAGS: [(&str, &str); 15] = [
     ("helpon", "not supported; use --help"),
     ("helpxml", "not supported; use --help"),
     ("log-backtrace-at", "not supported; set RUST_BACKTRACE=1 for a backtrace of a panic"),
-    ("log-link", "not supported; --log_dir writes the links"),
+    ("log-link", "not supported; --log_dir also creates links to the log files"),
     ("logemaillevel", "cortado sends no e-mail; write log files with --log_dir"),
     ("logfile-mode", "not supported; set the umask"),
     ("logmailer", "cortado sends no e-mail; write log files with --log_dir"),
@@ -86,7 +87,7 @@ const UNSUPPORTED_FLAGS: [(&str, &str); 15] = [
     ("undefok", "not supported; remove the flags that cortado does not know"),
 ];
 
-/// Flags of gflags that print help in several forms. cortado has one form.
+/// Help flags of gflags, each of which has the effect of `--help`.
 const HELP_FLAGS: [&str; 3] = ["helpfull", "helpshort", "helppackage"];
 
 /// Parses a boolean as gflags does.
@@ -98,8 +99,8 @@ pub(super) fn parse_bool(text: &str) -> Result<bool, String> {
     }
 }
 
-/// Argument before `--`: a flag with its name, in clap's spelling and without dashes, and its
-/// value; or a word.
+/// Argument before `--`: `Flag` holds the name of a flag, in clap's spelling and without dashes,
+/// and the flag's value; `Word` holds any other argument.
 enum Item {
     Flag(String, Option<OsString>),
     Word(OsString),
@@ -165,8 +166,8 @@ fn arities(command: &Command) -> BTreeMap<String, Arity> {
 /// Returns all names of a flag, without dashes, and nothing for a positional argument.
 fn names(arg: &Arg) -> Vec<String> {
     let aliases = arg.get_all_aliases().unwrap_or_default();
-    let long = arg.get_long().into_iter().chain(aliases).map(str::to_owned);
-    long.chain(arg.get_short().map(String::from)).collect()
+    let long_names = arg.get_long().into_iter().chain(aliases).map(str::to_owned);
+    long_names.chain(arg.get_short().map(String::from)).collect()
 }
 
 /// Splits a flag such as `-resize_width=8` into `resize-width` and `8`. Returns `None` for other
@@ -200,7 +201,7 @@ fn add_flag(
         name = "help".into();
     }
     if name == "v" && value.is_none() {
-        // glog's flag has a level. Without a level, the flag is cortado's own.
+        // `v` with a level is glog's flag; `v` without a level is cortado's flag `--verbose`.
         value = rest.next_if(is_integer);
         items.push(Item::Flag(name, value));
         return Ok(());
@@ -217,10 +218,10 @@ fn add_flag(
     if FLAGS_WITHOUT_EFFECT.iter().any(|(other, _)| *other == name) {
         return Ok(());
     }
-    let boolean = value.as_ref().and_then(|value| parse_bool(value.to_str()?).ok());
+    let bool_value = value.as_ref().and_then(|value| parse_bool(value.to_str()?).ok());
     let is_empty = value.as_ref().is_some_and(|value| value.is_empty());
     let removes_flag = match arity {
-        Some(Arity::Switch) => boolean == Some(false),
+        Some(Arity::Switch) => bool_value == Some(false),
         Some(Arity::Value) => is_empty && FLAGS_EMPTY_BY_DEFAULT.contains(&&*name),
         _ => false,
     };
@@ -228,7 +229,7 @@ fn add_flag(
         items.retain(|item| !matches!(item, Item::Flag(other, _) if *other == name));
         return Ok(());
     }
-    value = match (arity, boolean) {
+    value = match (arity, bool_value) {
         (Some(Arity::Switch), Some(true)) => None,
         (Some(Arity::Bool), Some(on)) => Some(on.to_string().into()),
         (Some(Arity::Bool), None) if value.is_none() => Some("true".into()),
@@ -310,7 +311,7 @@ impl Item {
             Self::Flag(name, value) => (name, value),
             Self::Word(word) => return word,
         };
-        // The only flag with a name of one letter and two dashes is glog's `--v=LEVEL`.
+        // A flag with a one-letter name has one dash, except for glog's `--v=LEVEL`.
         let is_short = name.len() == 1 && !(name == "v" && value.is_some());
         let dashes = if is_short { "-" } else { "--" };
         let mut arg = OsString::from(format!("{dashes}{name}"));

@@ -2,8 +2,8 @@
 
 use std::{ffi::OsStr, path::Path};
 
-/// Program of Caffe: its name, the verb that replaces it, and the flags that the verb needs for the
-/// program's behaviour.
+/// Program of Caffe: its name, the verb that replaces it, and the flags with which the verb behaves
+/// like the program.
 pub(super) struct Tool {
     name: &'static str,
     pub(super) verb: &'static str,
@@ -28,7 +28,7 @@ pub(super) fn by_name(name: &str) -> Option<&'static Tool> {
     TOOLS.iter().find(|tool| tool.name == name.replace('-', "_"))
 }
 
-/// Returns the tool with the name of the program file `program`, which may have a folder and the
+/// Returns the tool whose name is the file name in the path `program`. The file name may have the
 /// extension `.bin`, as in Caffe's build folder, or `.exe`.
 pub(super) fn by_program(program: &OsStr) -> Option<&'static Tool> {
     let file = Path::new(program).file_name()?.to_str()?;

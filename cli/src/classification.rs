@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 /// Classify an image, with the arguments of Caffe's example program `classification`
 ///
-/// `cortado classify` has flags instead, and classifies several images.
+/// `cortado classify` takes all files except the images as flags, and classifies several images.
 #[derive(Args)]
 #[command(
     hide = true,

@@ -25,7 +25,7 @@ pub(super) struct ComputeImageMean {
     /// File to which the mean image is written
     #[arg(value_name = "OUT.binaryproto")]
     output: Option<PathBuf>,
-    /// Format of the database; the command recognizes the format without this flag
+    /// Format of the database; the command detects the format even without this flag
     #[arg(long, value_enum, default_value_t = Backend::Lmdb)]
     backend: Backend,
 }

@@ -25,7 +25,7 @@ pub(super) struct ConvertCifar {
     /// Folder in which the databases are created
     #[arg(value_name = "OUT")]
     output: PathBuf,
-    /// Format of the databases, like --backend
+    /// Format of the databases (alternative to --backend)
     #[arg(value_enum, conflicts_with = "backend")]
     db_type: Option<Backend>,
     #[command(flatten)]

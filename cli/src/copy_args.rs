@@ -1,4 +1,4 @@
-//! The flag `--allow-no-match`, which allows weights files without a layer of the net.
+//! The flag `--allow-no-match`, which allows weights files that share no layer with the net.
 
 use clap::Args;
 use cortado::{

@@ -99,8 +99,8 @@ impl DeviceArgs {
     }
 }
 
-/// Returns the size of main memory in bytes, if known. This is the default memory limit of the
-/// device `cpu`.
+/// Returns the size of main memory in bytes, which is the default memory limit of the device `cpu`,
+/// or `None` if the size is unknown.
 pub(super) fn main_memory() -> Option<usize> {
     usize::try_from(device::host_memory_bytes()?).ok()
 }
@@ -164,12 +164,12 @@ fn threads() -> impl TypedValueParser<Value = u16> {
 /// their default values.
 fn gemm_note(options: DeviceOptions, device: &AnyDevice) -> String {
     let version = device.properties().into_iter().find(|(name, _)| *name == "cuBLAS");
-    let by_library =
+    let library_text =
         version.map_or(String::new(), |(name, version)| format!(" by {name} {version}"));
-    match (options.tf32, &by_library[..]) {
+    match (options.tf32, &library_text[..]) {
         (false, "") => String::new(),
-        (false, by_library) => format!(", GEMM{by_library}"),
-        (true, by_library) => format!(", GEMM{by_library} in TF32"),
+        (false, library_text) => format!(", GEMM{library_text}"),
+        (true, library_text) => format!(", GEMM{library_text} in TF32"),
     }
 }
 

@@ -18,7 +18,7 @@ pub(super) fn escape_lines(text: &str) -> String {
 pub(super) fn escape_json(json: &str) -> String {
     let escape = |c: char| match c {
         '\n' => c.into(),
-        // The code points of all interpreted characters have at most 16 bits.
+        // All characters that a terminal interprets have code points of at most 16 bits.
         c if is_interpreted(c) => format!("\\u{:04x}", u32::from(c)),
         c => c.into(),
     };

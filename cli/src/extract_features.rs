@@ -38,10 +38,10 @@ pub(super) struct ExtractFeatures {
     /// Number of batches to run
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     batches: u32,
-    /// Format of the databases, like --backend
+    /// Format of the databases (alternative to --backend)
     #[arg(value_enum, conflicts_with = "backend")]
     db_type: Option<Backend>,
-    /// Whether to run on the CPU or on a GPU, like --device and --gpu
+    /// Run on the CPU or on a GPU (alternative to --device and --gpu)
     #[arg(value_enum, ignore_case = true, value_name = "CPU|GPU")]
     #[arg(conflicts_with_all = ["device", "gpu"])]
     mode: Option<Mode>,
@@ -73,7 +73,7 @@ fn name_list(text: &str) -> Result<NameList, String> {
     Ok(NameList(text.split(',').map(str::to_owned).collect()))
 }
 
-/// Parses the number of a GPU, such as `1` or `DEVICE_ID=1`. Caffe's help shows the second form.
+/// Parses the number of a GPU, such as `1` or, as in the help of Caffe's program, `DEVICE_ID=1`.
 fn device_id(text: &str) -> Result<u32, String> {
     let number = text.strip_prefix("DEVICE_ID=").unwrap_or(text);
     number.parse().map_err(|_| "expected the number of a GPU".into())

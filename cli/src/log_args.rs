@@ -22,7 +22,7 @@ pub(super) struct LogArgs {
     logtostderr: bool,
     /// Write all log lines to standard error in addition to the files in --log-dir, and show no
     /// progress line. Default: true, except that a progress line replaces log lines at a terminal.
-    /// If false, standard error gets only the lines of --stderrthreshold
+    /// If false, standard error gets only the lines of at least the severity --stderrthreshold
     #[arg(long, global = true, hide_short_help = true, value_name = "BOOL")]
     #[arg(value_parser = parse_bool, num_args = 0..=1, require_equals = true)]
     #[arg(default_missing_value = "true")]
@@ -51,7 +51,7 @@ pub(super) struct LogArgs {
     #[arg(default_missing_value = "true", env = "GLOG_log_prefix", hide_env_values = true)]
     log_prefix: Option<bool>,
     /// Write the year in the date of each log line, like glog 0.5 and later; Caffe's scripts
-    /// expect dates without year
+    /// expect dates without a year
     #[arg(long, global = true, hide_short_help = true, env = "GLOG_log_year_in_prefix")]
     #[arg(value_parser = parse_bool, hide_env_values = true)]
     log_year_in_prefix: bool,
@@ -70,7 +70,7 @@ impl LogArgs {
             _ => LevelFilter::Info,
         };
         let level = level.min(from_severity(self.minloglevel));
-        let asked_for_stderr = self.logtostderr || self.alsologtostderr == Some(true);
+        let is_stderr_requested = self.logtostderr || self.alsologtostderr == Some(true);
         let stderr_level = match self.alsologtostderr {
             Some(false) if !self.logtostderr => from_severity(self.stderrthreshold),
             _ => LevelFilter::Trace,
@@ -88,7 +88,7 @@ impl LogArgs {
             progress_line: terminal::can_redraw()
                 && level == LevelFilter::Info
                 && stderr_level == LevelFilter::Trace
-                && !asked_for_stderr,
+                && !is_stderr_requested,
             prefix,
             files: files.transpose()?,
         })

@@ -64,21 +64,22 @@ impl LogFiles {
         let first_file =
             SEVERITIES.iter().zip(&mut files).find(|((_, lowest), _)| *lowest <= level);
         if let Some(((severity, _), file)) = first_file {
-            let opened = log_files.open(severity).map_err(|error| {
+            let open_result = log_files.open(severity).map_err(|error| {
                 Error::io(log_files.path(severity), error).context("--log_dir".to_owned())
             });
-            *file = LogFile::Open(opened?);
+            *file = LogFile::Open(open_result?);
         }
         log_files.files = Mutex::new(files);
         Ok(log_files)
     }
 
     /// Appends a line to the file of its severity and to the files of all lower severities. The
-    /// first error of a file is reported on standard error, and ends the writing to this file.
+    /// first write error of a file is reported on standard error, and ends the writing to this
+    /// file.
     pub(super) fn write(&self, level: Level, line: &str) {
         let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
         for (file, (severity, lowest)) in files.iter_mut().zip(SEVERITIES) {
-            // `Debug` is not a severity of glog. Its lines go to the file INFO.
+            // glog has no severity `Debug`, so `Debug` lines go to the file INFO.
             if level.min(Level::Info) > lowest {
                 continue;
             }

@@ -37,8 +37,8 @@ pub(super) fn shows_progress_line() -> bool {
     LOGGER.get().is_some_and(|options| options.progress_line)
 }
 
-/// Writes an error to the log files only. The caller writes the error to standard error in another
-/// form.
+/// Writes an error to the log files only. The caller prints the error on standard error, without
+/// the log prefix.
 pub(super) fn log_to_files(message: &str) {
     let Some(LogOptions { level, prefix, files: Some(files), .. }) = LOGGER.get() else { return };
     if *level >= Level::Error {

@@ -98,7 +98,7 @@ enum Verb {
 fn main() -> ExitCode {
     let mut definition = Command::command();
     if terminal::is_dumb() {
-        // Where the variable `CI` is set, clap would write colours to a terminal of any type.
+        // If the variable `CI` is set, clap would write colours to a terminal of any type.
         definition = definition.color(ColorChoice::Never);
     }
     let clap_args = match caffe_flags::rewrite(&definition, env::args_os()) {
@@ -148,7 +148,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Returns the file name of the program, by which the process was called.
+/// Returns the file name of the program, as in `argv[0]`.
 fn program_name() -> String {
     let program = env::args_os().next().unwrap_or_default();
     let file = Path::new(&program).file_name();

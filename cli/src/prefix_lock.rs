@@ -27,7 +27,7 @@ impl PrefixLock {
         let mut file = result.ok()?;
         match file.try_lock() {
             Ok(()) => {
-                // Ignore errors, because only the warning of another process needs the process id.
+                // Ignore errors, because the process id only serves the warning of another process.
                 let _ = file.set_len(0).and_then(|()| write!(file, "{}", process::id()));
                 Some(Self { path, _file: file })
             }
@@ -50,7 +50,7 @@ impl PrefixLock {
 
 impl Drop for PrefixLock {
     fn drop(&mut self) {
-        // A remaining file does no harm: the next process locks and removes it.
+        // A leftover file does no harm: the next process locks and removes it.
         let _ = fs::remove_file(&self.path);
     }
 }

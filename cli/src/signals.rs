@@ -87,7 +87,8 @@ pub(super) fn stop_flag(second: SecondSignal) -> Result<Arc<AtomicBool>> {
     let received = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
         if second == SecondSignal::Exit {
-            // The shutdown handler runs before the handler that sets the flag.
+            // When the shutdown handler handles the first signal, `received` is not yet set, so
+            // only a second signal ends the process.
             flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&received))
                 .map_err(install_error)?;
         }
@@ -103,9 +104,9 @@ fn install_error(error: io::Error) -> Error {
 impl HandledSignal {
     fn new(signal: c_int, effect: Effect) -> io::Result<Self> {
         let received = Arc::new(AtomicBool::new(false));
-        // The handlers of a signal run in the order of registration. The shutdown handler is
-        // registered first. When it handles the first signal, `received` is not yet set, so only a
-        // second signal ends the process.
+        // The handlers of a signal run in the order of registration. When the shutdown handler
+        // handles the first signal, `received` is not yet set, so only a second signal ends the
+        // process.
         if effect != Effect::None && [SIGINT, SIGTERM].contains(&signal) {
             flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&received))?;
         }

@@ -3,12 +3,12 @@
 use std::fmt::Write;
 
 /// Maximum width in characters to which the cells of a column are padded. A name in a file can be
-/// as long as the file, and padding every row to such a name needs too much memory.
+/// as long as the file, and padding every row to the length of such a name needs too much memory.
 const MAX_PADDED_WIDTH: usize = 80;
 
 /// Formats the rows of a table, with two spaces between columns. The first `left_aligned` columns
 /// are left-aligned, and all other columns are right-aligned. A cell of more than 80 characters
-/// exceeds its column.
+/// overflows its column.
 pub(super) fn align_columns(rows: &[Vec<String>], left_aligned: usize) -> String {
     let length = |cell: &String| cell.chars().count();
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
@@ -39,8 +39,8 @@ mod tests {
     fn a_cell_longer_than_80_characters_does_not_widen_the_column() {
         let row = |cells: [&str; 2]| cells.map(str::to_owned).to_vec();
         assert_eq!(align_columns(&[row(["a", "b"]), row(["cde", "f"])], 2), "a    b\ncde  f\n");
-        let long = "x".repeat(70_000);
-        let text = align_columns(&[row(["a", "b"]), row([&long, "f"])], 2);
-        assert_eq!(text, format!("a{}  b\n{long}  f\n", " ".repeat(79)));
+        let long_name = "x".repeat(70_000);
+        let text = align_columns(&[row(["a", "b"]), row([&long_name, "f"])], 2);
+        assert_eq!(text, format!("a{}  b\n{long_name}  f\n", " ".repeat(79)));
     }
 }

@@ -24,7 +24,7 @@ pub(super) struct UpgradeNet {
     /// Read IN as binary; implied by the extensions .caffemodel and .binaryproto
     #[arg(long)]
     binary: bool,
-    /// Read IN as text, also if its extension is .caffemodel or .binaryproto
+    /// Read IN as text, even if its extension is .caffemodel or .binaryproto
     #[arg(long, conflicts_with = "binary")]
     text: bool,
     /// Skip unknown fields, with a warning for each field
@@ -40,7 +40,7 @@ impl UpgradeNet {
             |net| upgrade::net(net).map_err(|error| error.context(from.display().to_string()));
         let upgraded = if binary {
             let (net, mut unknown) = UnknownFields::read(&from).map_err(|error| {
-                // The function that reads trained nets explains which kind of file it found.
+                // The error of `read_trained_net` names the kind of file that it found.
                 proto::read_trained_net(&from).err().unwrap_or(error)
             })?;
             let upgraded = upgrade(net)?;

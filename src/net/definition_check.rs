@@ -50,11 +50,11 @@ fn layer_line(
 pub(super) fn describe_empty_net(definition: &NetParameter, state: &NetState) -> String {
     match definition.layer.len() {
         0 => "net has no layers".into(),
-        count => {
+        _ => {
             let (phase, level) = (state.phase().as_str_name(), state.level());
             let stages = state.stage.join(", ");
             format!(
-                "net has no layers: the rules of all {count} layers exclude phase {phase}, level \
+                "net has no layers: the rules of every layer exclude phase {phase}, level \
                  {level}, stages [{stages}]"
             )
         }

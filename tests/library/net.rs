@@ -170,7 +170,7 @@ fn an_error_of_a_net_from_a_file_names_the_file_and_the_line() {
     assert_eq!(
         error("state { stage: 'a' level: 2 } layer { include { phase: TRAIN } }").unwrap_err(),
         format!(
-            "{file}: net has no layers: the rules of all 1 layers exclude phase TEST, level 2, \
+            "{file}: net has no layers: the rules of every layer exclude phase TEST, level 2, \
              stages [a]"
         )
     );

@@ -90,7 +90,7 @@ fn flags_of_caffe_that_a_verb_does_not_use_are_reported() {
     let (args, unused) = rewritten("caffe train -iterations 5 -phase=TEST -solver s").unwrap();
     assert_eq!(args, "caffe train --solver=s");
     assert_eq!(unused, ["--iterations", "--phase"]);
-    // Flags of the other tools are not flags of `caffe`.
+    // Only flags of `caffe` are removed, and only from the verbs of `caffe`.
     assert_eq!(rewritten("caffe train -shuffle").unwrap().0, "caffe train --shuffle");
     assert_eq!(rewritten("caffe draw -solver s").unwrap().0, "caffe draw --solver=s");
 }
@@ -98,7 +98,7 @@ fn flags_of_caffe_that_a_verb_does_not_use_are_reported() {
 #[test]
 fn an_unsupported_flag_is_an_error_with_a_remedy() {
     let error = rewritten("caffe train -log_link=x").unwrap_err();
-    assert_eq!(error, "--log_link: not supported; --log_dir writes the links");
+    assert_eq!(error, "--log_link: not supported; --log_dir also creates links to the log files");
 }
 
 /// `rewrite` needs the arities of the flags before it knows the verb.
@@ -107,8 +107,8 @@ fn a_flag_has_the_same_arity_in_all_verbs() {
     let command = crate::Command::command();
     let arities = super::arities(&command);
     for verb in command.get_subcommands() {
-        let own = super::arities(verb);
-        for (name, arity) in own {
+        let verb_arities = super::arities(verb);
+        for (name, arity) in verb_arities {
             assert!(arities[&name] == arity, "{}: --{name}", verb.get_name());
         }
     }

@@ -54,7 +54,7 @@ impl DrawLayout {
                     is_occupied.push(false);
                     is_occupied.len() - 1
                 });
-                // If no layer reads a blob, the lane is free below the layer that computes it.
+                // If no layer reads a blob, its lane is free in the rows below the layer that computes it.
                 is_occupied[lane] = !lines[index].readers.is_empty();
                 lines[index].lane = lane;
             }

@@ -85,14 +85,14 @@ impl Summary {
             _ => "mixed",
         };
         let mut fields: Vec<(String, Value)> = Vec::new();
-        let of_first = if self.encoded_images > 0 { " of the first image" } else { "" };
+        let key_suffix = if self.encoded_images > 0 { " of the first image" } else { "" };
         for (shape, count) in self.shapes.iter().take(MAX_SHAPES) {
             let text = shape.map(|extent| extent.to_string()).join("×");
             let text = match self.shapes.len() {
                 1 => text,
                 _ => format!("{text} ({count} records)"),
             };
-            fields.push((format!("shape{of_first}"), text.into()));
+            fields.push((format!("shape{key_suffix}"), text.into()));
         }
         if self.shapes.len() > MAX_SHAPES {
             fields.push(("further shapes".into(), (self.shapes.len() - MAX_SHAPES).into()));

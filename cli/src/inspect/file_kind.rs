@@ -26,7 +26,7 @@ pub(super) enum FileKind {
     Lmdb,
 }
 
-/// Number of bytes at the start of a file by which the format is detected.
+/// Number of bytes at the start of a file from which the format is detected.
 const START_LEN: u64 = 1 << 16;
 
 impl FileKind {
@@ -50,7 +50,7 @@ impl FileKind {
             return detect_database(path);
         }
         let extension = path.extension().and_then(OsStr::to_str);
-        let by_name = match extension {
+        let kind_by_extension = match extension {
             Some("npy") => Some(Self::Npy),
             Some("npz") => Some(Self::Npz),
             Some("safetensors") => Some(Self::Safetensors),
@@ -59,7 +59,7 @@ impl FileKind {
             Some("h5") => return detect_hdf5(path),
             _ => None,
         };
-        if let Some(kind) = by_name {
+        if let Some(kind) = kind_by_extension {
             return Ok(kind);
         }
         match extension {
@@ -85,8 +85,8 @@ fn detect_database(path: &Path) -> Result<FileKind> {
 /// Returns whether a file has LMDB's magic number after a page header of 16 bytes.
 fn is_lmdb_file(path: &Path) -> bool {
     let mut start = [0; 20];
-    let read = File::open(path).and_then(|mut file| file.read_exact(&mut start));
-    read.is_ok() && start[16..] == [0xDE, 0xC0, 0xEF, 0xBE]
+    let read_result = File::open(path).and_then(|mut file| file.read_exact(&mut start));
+    read_result.is_ok() && start[16..] == [0xDE, 0xC0, 0xEF, 0xBE]
 }
 
 /// Detects the kind of an HDF5 file by the extension before `.h5`, or else by trying to read a
@@ -111,8 +111,8 @@ fn detect_content(path: &Path) -> Result<FileKind> {
         [0x93, b'N', b'U', b'M', b'P', b'Y', ..] => Ok(FileKind::Npy),
         [b'P', b'K', 3, 4, ..] => Ok(FileKind::Npz),
         // A safetensors file starts with the length of its header as eight little-endian bytes. The
-        // last two bytes are 0 for every header shorter than 2⁴⁸ bytes. The header of a safetensors
-        // file starts with `{`.
+        // last two bytes of the length are 0 for every header shorter than 2⁴⁸ bytes. The header
+        // starts with `{`.
         [_, _, _, _, _, _, 0, 0, b'{', ..] => Ok(FileKind::Safetensors),
         _ if bytes.iter().all(|&byte| byte >= b' ' || byte.is_ascii_whitespace()) => {
             detect_text(path)

@@ -138,15 +138,15 @@ fn tensors<T: Element>(proto: &BlobProto) -> Result<Vec<Tensor>> {
 /// a nested message, its value is the message's text.
 fn fields(text: &str) -> Vec<(String, Value)> {
     let mut fields: Vec<(String, Value)> = Vec::new();
-    let mut inner: Option<(String, String)> = None;
+    let mut open_block: Option<(String, String)> = None;
     for line in text.lines() {
-        if let Some((_, block)) = inner.as_mut().filter(|_| line != "}") {
+        if let Some((_, block)) = open_block.as_mut().filter(|_| line != "}") {
             block.push_str(line.trim_start());
             block.push(' ');
-        } else if let Some((name, block)) = inner.take() {
+        } else if let Some((name, block)) = open_block.take() {
             fields.push((name, format!("{{ {block}}}").into()));
         } else if let Some(name) = line.strip_suffix(" {") {
-            inner = Some((name.to_owned(), String::new()));
+            open_block = Some((name.to_owned(), String::new()));
         } else if let Some((name, value)) = line.split_once(": ") {
             fields.push((name.to_owned(), scalar(value)));
         }

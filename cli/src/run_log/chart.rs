@@ -84,8 +84,8 @@ impl ChartAxis {
                 if decades.clone().count() > 4 { &[1.0] } else { &[1.0, 2.0, 5.0] };
             let tick =
                 |power: i32| mantissas.iter().map(move |mantissa| mantissa * 10f64.powi(power));
-            let inside = |tick: &f64| (self.low..=self.high).contains(tick);
-            return decades.flat_map(tick).filter(inside).collect();
+            let is_in_range = |tick: &f64| (self.low..=self.high).contains(tick);
+            return decades.flat_map(tick).filter(is_in_range).collect();
         }
         let min_step = (self.high - self.low) / 6.0;
         if min_step == 0.0 {

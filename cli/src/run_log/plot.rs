@@ -75,8 +75,9 @@ impl Plot {
             }
             Event::Displayed { iteration, loss, outputs, .. } => {
                 self.losses.add("train loss", iteration, loss);
-                let others = by_name(outputs).into_iter().filter(|(.., weight)| *weight == 0.0);
-                for (name, values, _) in others {
+                let score_outputs =
+                    by_name(outputs).into_iter().filter(|(.., weight)| *weight == 0.0);
+                for (name, values, _) in score_outputs {
                     self.scores.add(&format!("train {name}"), iteration, mean(&values));
                 }
             }

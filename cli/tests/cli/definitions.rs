@@ -22,20 +22,23 @@ fn errors_name_the_kind_of_a_wrong_file() {
     }
     folder.write_replaced("wrong.prototxt", SOLVER, "net.prototxt", "solver.prototxt");
     folder.write_replaced("binary.prototxt", SOLVER, "net.prototxt", model);
-    let model_given = |file: &str| format!("test --model {file} --weights {model}");
-    let weights_given = |file: &str| format!("test --model net.prototxt --weights {file}");
+    let test_of_model = |file: &str| format!("test --model {file} --weights {model}");
+    let test_of_weights = |file: &str| format!("test --model net.prototxt --weights {file}");
     let cases: [(String, &[&str]); 16] = [
-        (model_given(model), &["a trained net in binary form, expected a net definition"]),
-        (model_given(state), &["a solver state in binary form, expected a net definition"]),
-        (model_given("a.npz"), &["a zip archive such as .npz, expected a net definition"]),
-        (model_given("a.npy"), &["a NumPy array, expected a net definition"]),
-        (model_given("a.safetensors"), &["a safetensors file, expected a net definition"]),
-        (model_given("a.png"), &["a PNG image, expected a net definition"]),
-        (weights_given("net.prototxt"), &["a net definition in text format, expected trained"]),
-        (weights_given("solver.prototxt"), &["a solver definition in text format, expected"]),
-        (weights_given(state), &[state, "a solver state, expected trained weights", "caffemodel"]),
-        (weights_given("a.npy"), &["a NumPy array, expected trained weights"]),
-        (weights_given("a.png"), &["a PNG image, expected trained weights"]),
+        (test_of_model(model), &["a trained net in binary form, expected a net definition"]),
+        (test_of_model(state), &["a solver state in binary form, expected a net definition"]),
+        (test_of_model("a.npz"), &["a zip archive such as .npz, expected a net definition"]),
+        (test_of_model("a.npy"), &["a NumPy array, expected a net definition"]),
+        (test_of_model("a.safetensors"), &["a safetensors file, expected a net definition"]),
+        (test_of_model("a.png"), &["a PNG image, expected a net definition"]),
+        (test_of_weights("net.prototxt"), &["a net definition in text format, expected trained"]),
+        (test_of_weights("solver.prototxt"), &["a solver definition in text format, expected"]),
+        (
+            test_of_weights(state),
+            &[state, "a solver state, expected trained weights", "caffemodel"],
+        ),
+        (test_of_weights("a.npy"), &["a NumPy array, expected trained weights"]),
+        (test_of_weights("a.png"), &["a PNG image, expected trained weights"]),
         (
             "train --solver wrong.prototxt".into(),
             &["wrong.prototxt: solver.prototxt: found a solver definition", "expected a net"],
@@ -71,9 +74,9 @@ fn an_error_in_a_solvers_net_names_the_nets_file_and_line() {
         folder.run("train --solver solver.prototxt").failed_with(&["solver.prototxt: ", part]);
     }
     folder.write_replaced("net.prototxt", NET, "num_output: 10", "num_output: 0");
-    let place = "cortado: net.prototxt:10: layer `ip`: inner_product_param: num_output";
-    folder.run("time --model net.prototxt").failed_with(&[place]);
-    // Two layers have the name, so the line is unknown.
+    let location = "cortado: net.prototxt:10: layer `ip`: inner_product_param: num_output";
+    folder.run("time --model net.prototxt").failed_with(&[location]);
+    // Two layers have the same name, so the error gives no line number.
     let doubled_net = format!("{NET}{}", NET.replace("name: \"LeNet\"\n", ""));
     folder.write_replaced("net.prototxt", &doubled_net, "num_output: 10", "num_output: 0");
     folder.run("time --model net.prototxt").failed_with(&["cortado: net.prototxt: "]);
@@ -96,7 +99,7 @@ fn a_net_without_layers_is_an_error() {
         ("name: 'empty'", "net has no layers"),
         (
             "layer { name: 'x' type: 'Input' include { stage: 'a' } }",
-            "net has no layers: the rules of all 1 layers exclude phase T",
+            "net has no layers: the rules of every layer exclude phase T",
         ),
     ] {
         folder.write("net.prototxt", net);
@@ -141,8 +144,8 @@ fn duplicate_layer_names_and_nan_fields_are_warnings() {
     );
     folder.write("net.prototxt", NET);
     let result = folder.run("time --model net.prototxt --iterations 1").succeeded();
-    let about_layers = |line: &&String| line.starts_with("layer `") || line.starts_with("net `");
-    assert_eq!(result.log.iter().find(about_layers), None);
+    let is_about_layers = |line: &&String| line.starts_with("layer `") || line.starts_with("net `");
+    assert_eq!(result.log.iter().find(is_about_layers), None);
 }
 
 #[test]
