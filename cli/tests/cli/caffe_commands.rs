@@ -36,14 +36,14 @@ fn rows() -> Vec<Row<'static>> {
     cells.filter(|row| row.status != "status").collect()
 }
 
-/// Returns the shell commands in the page that make the links.
+/// Returns the shell commands in `docs/from-caffe.md` that create links to `cortado`.
 fn link_commands() -> &'static str {
     let (_, rest) = PAGE.split_once("```sh\nmkdir -p build/tools").unwrap();
     let start = PAGE.len() - rest.len() - "mkdir -p build/tools".len();
     PAGE[start..].split("```").next().unwrap()
 }
 
-/// Runs a shell command in the folder. The shell finds the command `cortado` and the links.
+/// Runs a shell command in the folder, with `cortado` and the links to it in the folders of `PATH`.
 pub(crate) fn shell(folder: &Folder, script: &str) -> RunResult {
     let binary = Path::new(env!("CARGO_BIN_EXE_cortado"));
     let links = ["tools", "examples/mnist", "examples/cifar10", "examples/cpp_classification"];
@@ -57,7 +57,7 @@ pub(crate) fn shell(folder: &Folder, script: &str) -> RunResult {
     RunResult::new(script, shell.output().unwrap())
 }
 
-/// Makes the links to `cortado` with the commands of the page.
+/// Creates the links to `cortado` with the commands in `docs/from-caffe.md`.
 pub(crate) fn make_links(folder: &Folder) {
     shell(folder, link_commands()).succeeded();
 }
@@ -78,7 +78,7 @@ const IMAGES: [&str; 8] = [
     "color.png",
 ];
 
-/// Bytes of a CIFAR-10 record with a label and pixels of one value.
+/// Returns a CIFAR-10 record whose pixels all have the value `pixel`.
 pub(crate) fn cifar_record(label: u8, pixel: u8) -> Vec<u8> {
     [&[label][..], &[pixel; 3072]].concat()
 }
@@ -87,9 +87,9 @@ pub(crate) fn cifar_record(label: u8, pixel: u8) -> Vec<u8> {
 fn folder_of_examples() -> Folder {
     let folder = Folder::new("caffe-commands");
     make_links(&folder);
-    let extra = r#"layer { name: "extra" type: "Silence" bottom: "ip"
+    let extra_layer = r#"layer { name: "extra" type: "Silence" bottom: "ip"
         include { min_level: 3 } include { stage: "deep" } }"#;
-    folder.write("net.prototxt", format!("{NET}{extra}"));
+    folder.write("net.prototxt", format!("{NET}{extra_layer}"));
     shell(&folder, "caffe train -solver solver.prototxt").succeeded();
     let copy = |from: &str, to: &str| fs::copy(folder.path(from), folder.path(to)).unwrap();
     copy("lenet_iter_8.caffemodel", "lenet.caffemodel");
@@ -128,10 +128,10 @@ fn folder_of_examples() -> Folder {
     proto::write_binary(folder.path("images_mean.binaryproto"), &mean).unwrap();
     folder.write("names.txt", "a\nb\nc\nd\ne\nf\ng\nh\ni\n");
 
-    let old = "input: \"x\" layers { name: \"r\" type: RELU bottom: \"x\" top: \"y\" }";
-    folder.write("old.prototxt", old);
-    let old: NetParameter = proto::parse_text(old, "").unwrap();
-    proto::write_binary(folder.path("old.caffemodel"), &old).unwrap();
+    let old_text = "input: \"x\" layers { name: \"r\" type: RELU bottom: \"x\" top: \"y\" }";
+    folder.write("old.prototxt", old_text);
+    let old_net: NetParameter = proto::parse_text(old_text, "").unwrap();
+    proto::write_binary(folder.path("old.caffemodel"), &old_net).unwrap();
     folder.write("old_solver.prototxt", "base_lr: 0.5 solver_type: ADAM");
     folder
 }
@@ -178,7 +178,7 @@ fn had_effect(row: &Row<'_>, result: &RunResult, folder: &Folder) -> bool {
         result.out.lines().filter(|line| line.starts_with(&format!("{layer} "))).count()
     };
     let new_records = || records(folder, "new_lmdb");
-    let converted = |channels: i32, height: i32, width: i32| {
+    let has_images = |channels: i32, height: i32, width: i32| {
         let new_records = new_records();
         let shape = |(index, (key, datum)): (usize, &(String, Datum))| {
             *key == format!("{index:08}_{}", IMAGES[index])
@@ -188,7 +188,7 @@ fn had_effect(row: &Row<'_>, result: &RunResult, folder: &Folder) -> bool {
         new_records.len() == IMAGES.len() && new_records.iter().enumerate().all(shape)
     };
     let text = |file: &str| String::from_utf8(folder.read(file)).unwrap();
-    let logged = |line: &str| result.log.iter().any(|logged| logged == line);
+    let is_logged = |line: &str| result.log.iter().any(|logged| logged == line);
     let mean = || {
         proto::read_binary::<BlobProto>(folder.path("mean.binaryproto"))
             .is_ok_and(|mean| (mean.channels(), mean.data.len()) == (3, 3 * 9 * 11))
@@ -206,17 +206,17 @@ fn had_effect(row: &Row<'_>, result: &RunResult, folder: &Folder) -> bool {
         "`-level`" | "`-stage`" => rows_of_time("extra") == 1,
         "`-snapshot`" => {
             trained(result)
-                && logged("Resuming from lenet.solverstate")
+                && is_logged("Resuming from lenet.solverstate")
                 && !result.log.iter().any(|line| line.starts_with("Iteration 0"))
         }
-        "`-weights`" => trained(result) && logged("Finetuning from lenet.caffemodel"),
+        "`-weights`" => trained(result) && is_logged("Finetuning from lenet.caffemodel"),
         "`-weights` of `caffe time`" => rows_of_time("ip") == 1,
         "`-iterations`" | "`-flag` and `--flag`" | "`-flag=value` and `-flag value`" => {
-            logged("Testing for 3 iterations.")
+            is_logged("Testing for 3 iterations.")
         }
         "`-sigint_effect`" | "`-sighup_effect`" | "`-flag=`" => trained(result),
         "flags of another verb" => {
-            trained(result) && logged("--iterations: ignored, because the verb does not use it")
+            trained(result) && is_logged("--iterations: ignored, because the verb does not use it")
         }
         "`compute_image_mean`" | "`-backend lmdb` of `compute_image_mean`" | "`--`" => mean(),
         "`convert_imageset`"
@@ -224,14 +224,16 @@ fn had_effect(row: &Row<'_>, result: &RunResult, folder: &Folder) -> bool {
         | "`-backend lmdb` of `convert_imageset`"
         | "`-bool=false`"
         | "`-nobool`"
-        | "`--nobool`" => converted(3, 9, 11),
-        "`-gray`" | "`-bool`" | "`-bool=true`" | "flags after the arguments" => converted(1, 9, 11),
-        "`-resize_width`, `-resize_height`" => converted(3, 5, 6),
+        | "`--nobool`" => has_images(3, 9, 11),
+        "`-gray`" | "`-bool`" | "`-bool=true`" | "flags after the arguments" => {
+            has_images(1, 9, 11)
+        }
+        "`-resize_width`, `-resize_height`" => has_images(3, 5, 6),
         "`-shuffle`" => {
             let mut labels: Vec<_> = new_records().iter().map(|(_, datum)| datum.label()).collect();
-            let shuffled = !labels.is_sorted();
+            let is_shuffled = !labels.is_sorted();
             labels.sort();
-            shuffled && labels == [0, 1, 2, 3, 4, 5, 6, 7]
+            is_shuffled && labels == [0, 1, 2, 3, 4, 5, 6, 7]
         }
         "`-encoded`" => new_records().iter().zip(IMAGES).all(|((_, datum), file)| {
             datum.encoded() && datum.data() == fs::read(images().join(file)).unwrap()
@@ -310,7 +312,7 @@ fn had_effect(row: &Row<'_>, result: &RunResult, folder: &Folder) -> bool {
             result.log.is_empty() && folder.path("lenet_iter_8.caffemodel").exists()
         }
         "`-stderrthreshold`" => trained(result),
-        "`-v`" => trained(result) && logged("Creating Layer ip"),
+        "`-v`" => trained(result) && is_logged("Creating Layer ip"),
         "`-log_prefix`" => {
             result.log.is_empty()
                 && result.err.last().is_some_and(|line| line == "Optimization Done.")
@@ -334,7 +336,7 @@ fn had_effect(row: &Row<'_>, result: &RunResult, folder: &Folder) -> bool {
 const GPU_ROWS: [&str; 2] = ["`-gpu`", "`GPU` and number of `extract_features`"];
 
 #[test]
-fn each_example_of_the_page_has_its_status() {
+fn each_example_in_from_caffe_has_the_listed_status() {
     let (folder, rows) = (folder_of_examples(), rows());
     for row in &rows {
         clean(&folder);
@@ -350,8 +352,8 @@ fn each_example_of_the_page_has_its_status() {
                 assert!(row.status == "same" || !row.note.is_empty(), "{}: no note", row.name);
             }
             "not" => {
-                let refused = result.code.is_some_and(|code| (1..=2).contains(&code));
-                assert!(refused || row.example.is_empty(), "{}: {result:#?}", row.name);
+                let is_refused = result.code.is_some_and(|code| (1..=2).contains(&code));
+                assert!(is_refused || row.example.is_empty(), "{}: {result:#?}", row.name);
                 assert!(!result.err.concat().contains("panicked"), "{}: {result:#?}", row.name);
                 assert!(!row.note.is_empty(), "{}: no reason", row.name);
             }
@@ -378,15 +380,17 @@ const CAFFE_NAMES: &str = "caffe train,caffe test,caffe time,caffe device_query,
     -vmodule";
 
 #[test]
-fn the_page_lists_all_programs_and_flags_of_caffe() {
+fn from_caffe_lists_all_programs_and_flags_of_caffe() {
     let names: String = rows().iter().map(|row| format!("{} ", row.name)).collect();
     for name in CAFFE_NAMES.split(',') {
-        let listed = names.contains(&format!("`{name}`")) || names.contains(&format!("`{name} "));
-        assert!(listed, "{name}: missing in docs/from-caffe.md");
+        let is_listed =
+            names.contains(&format!("`{name}`")) || names.contains(&format!("`{name} "));
+        assert!(is_listed, "{name}: missing in docs/from-caffe.md");
     }
 }
 
-/// The page says that cortado refuses these flags, but its examples use only some of them.
+/// `docs/from-caffe.md` lists all these flags as not supported, but contains examples for only some
+/// of them.
 #[test]
 fn unsupported_flags_are_refused_with_a_remedy() {
     let folder = Folder::new("caffe-unsupported");

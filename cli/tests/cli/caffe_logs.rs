@@ -1,6 +1,6 @@
 //! Tests that a training log has the form that Caffe's scripts read. The scripts read dates without
-//! year, words at fixed positions in a line, and values after fixed texts. The functions of this
-//! file read a log by the same positions and texts.
+//! a year, words at fixed positions in a line, and values after fixed texts. The functions of this
+//! file read a log in the same way.
 
 use crate::command::{Folder, SOLVER};
 use std::{fs, process::Command};
@@ -31,7 +31,7 @@ fn number_after(line: &str, before: &str) -> Option<f64> {
     Some(number.parse().unwrap_or_else(|_| panic!("{line}")))
 }
 
-/// Returns the number at word `position` of a line. Like awk, counts words from 1.
+/// Returns the number that is word `position` of a line. Like awk, counts words from 1.
 fn number_at(line: &str, position: usize) -> f64 {
     line.split_whitespace().nth(position - 1).unwrap().parse().unwrap_or_else(|_| panic!("{line}"))
 }
@@ -40,8 +40,8 @@ fn number_at(line: &str, position: usize) -> f64 {
 type Row = (f64, f64, Vec<(String, f64)>);
 
 /// Returns the rows of `parse_log.py` for the lines with `{kind} net output #`. The iteration and
-/// the learning rate of a row are the last ones that the log shows before the row. The first row
-/// takes the learning rate of the second row.
+/// the learning rate of a row are the last ones in the log before the row's first output. The
+/// first row takes the learning rate of the second row.
 fn python_rows(log: &str, kind: &str) -> Vec<Row> {
     let start = log.lines().position(|line| line.contains("Solving")).unwrap();
     let (mut iteration, mut rate, mut rows) = (None, f64::NAN, Vec::<Row>::new());
@@ -106,7 +106,7 @@ fn assert_scripts_read(log: &str) {
     let iterations: Vec<_> = train.iter().map(|(iteration, ..)| *iteration).collect();
     assert_eq!(iterations, [0.0, 2.0, 4.0, 6.0]);
     assert!(train.iter().all(|(.., outputs)| outputs.len() == 1 && outputs[0].0 == "loss"));
-    // The log shows the rate after the outputs, so a row has the rate of the row before.
+    // The log shows the rate after the outputs, so a row has the rate of the preceding iteration.
     let rates: Vec<_> = train.iter().map(|(_, rate, _)| *rate).collect();
     assert_eq!(rates, [RATES[0], RATES[0], RATES[1], RATES[2]]);
 

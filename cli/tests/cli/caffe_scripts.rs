@@ -12,7 +12,7 @@ use std::{
     io,
 };
 
-/// Returns a net with one fully connected layer that is trained on a database.
+/// Returns a net with a fully connected layer and with data layers that read `database`.
 fn net(database: &str, mean: &str) -> String {
     let data = |phase: &str, set: &str| {
         format!(
@@ -30,7 +30,7 @@ fn net(database: &str, mean: &str) -> String {
     )
 }
 
-/// Returns a solver that writes snapshots. Like most of Caffe's solvers, it selects the GPU.
+/// Returns a solver that writes snapshots and, like most of Caffe's solvers, selects the GPU.
 fn solver(net: &str, max_iter: u32, prefix: &str) -> String {
     format!(
         r#"net: "{net}" test_iter: 2 test_interval: 10 base_lr: 0.01 lr_policy: "fixed" display: 5
@@ -49,9 +49,9 @@ fn links_in_caffes_build_folder_convert_mnist_and_train() {
     }
     for part in ["images-idx3", "labels-idx1"] {
         let name = format!("t10k-{part}-ubyte");
-        let compressed = File::open(mnist_test_images().join(format!("{name}.gz"))).unwrap();
+        let gzip_file = File::open(mnist_test_images().join(format!("{name}.gz"))).unwrap();
         let mut file = File::create(folder.path("data/mnist").join(name)).unwrap();
-        io::copy(&mut GzDecoder::new(compressed), &mut file).unwrap();
+        io::copy(&mut GzDecoder::new(gzip_file), &mut file).unwrap();
     }
     folder.write("examples/mnist/net.prototxt", net("examples/mnist/mnist", ""));
     let text = solver("examples/mnist/net.prototxt", 20, "examples/mnist/lenet");
@@ -106,8 +106,8 @@ fn cifar_is_converted_and_trained_in_two_steps() {
             --snapshot=$EXAMPLE/quick_iter_10.solverstate
     "#;
     let result = shell(&folder, script).succeeded();
-    let ends = result.log.iter().filter(|line| *line == "Optimization Done.").count();
-    assert_eq!(ends, 2, "{result:#?}");
+    let end_count = result.log.iter().filter(|line| *line == "Optimization Done.").count();
+    assert_eq!(end_count, 2, "{result:#?}");
     assert!(folder.path("examples/cifar10/quick_iter_20.caffemodel").exists());
     assert_eq!(records(&folder, "examples/cifar10/cifar10_train_lmdb").len(), 50);
     assert!(result.out.contains("mean_value channel [2]: 93"), "{result:#?}"); // 20 · 4.5 + 3
@@ -145,7 +145,7 @@ fn a_snapshot_is_found_without_the_extension_h5() {
     ] {
         assert!(result.log.iter().any(|logged| logged == line), "{line}: {result:#?}");
     }
-    // If both files exist, the command reads the file with the name in the flag.
+    // If the file that the flag names exists, the command ignores the file with `.h5`.
     folder.write("lenet_iter_4.solverstate", "");
     shell(&folder, &resume).failed_with(&["lenet_iter_4.solverstate: history"]);
 }

@@ -20,8 +20,8 @@ fn expected_pixels(file: &str, height: usize, width: usize) -> Vec<f32> {
     let channels: usize = columns[2].parse().unwrap();
     let byte = |i: usize| u8::from_str_radix(&columns[5][2 * i..2 * i + 2], 16).unwrap();
     let size = height * width;
-    let planar = |i: usize| byte(i % size * channels + i / size);
-    (0..channels * size).map(|i| planar(i).into()).collect()
+    let planar_byte = |i: usize| byte(i % size * channels + i / size);
+    (0..channels * size).map(|i| planar_byte(i).into()).collect()
 }
 
 /// Writes the definition of a net that returns its input, so that the class scores are the pixels.
@@ -115,7 +115,7 @@ fn classify_prints_class_names_and_one_line_errors() {
 }
 
 /// The README classifies the image `seven.png` with the example's deploy definition, after training
-/// for 1000 iterations. Here, 60 iterations with smaller batches are enough. Without compiler
+/// for 1000 iterations. This test needs only 60 iterations with smaller batches. Without compiler
 /// optimizations, the test trains the net for one iteration and does not check the class.
 #[test]
 fn the_example_of_digits_classifies_its_image_of_a_seven() {
@@ -123,8 +123,8 @@ fn the_example_of_digits_classifies_its_image_of_a_seven() {
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/digits");
     let net = fs::read_to_string(example.join("lenet.prototxt")).unwrap();
     folder.write_replaced("net.prototxt", &net, "batch_size: 64", "batch_size: 16");
-    let what = "the check that the trained net classifies the image of a seven";
-    let iterations = if optimized(what) { 60 } else { 1 };
+    let check = "the check that the trained net classifies the image of a seven";
+    let iterations = if optimized(check) { 60 } else { 1 };
     let end = format!("max_iter: {iterations}");
     let solver = SOLVER.replace("max_iter: 8", &end).replace("test_interval: 4", "");
     folder.write("solver.prototxt", solver.replace("test_iter: 2", ""));

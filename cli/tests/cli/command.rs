@@ -180,13 +180,13 @@ pub(crate) fn message(line: &str) -> Option<&str> {
     let digits = |text: &str| text.bytes().map(|byte| byte.is_ascii_digit()).collect::<Vec<_>>();
     let time_pattern = digits("00:00:00.000000");
     let (file, number) = location.rsplit_once(':')?;
-    let fits = date.starts_with(['I', 'W', 'E', 'F'])
+    let is_log_line = date.starts_with(['I', 'W', 'E', 'F'])
         && digits(&date[1..]) == [true; 4]
         && digits(time) == time_pattern
         && pid.parse::<u32>().is_ok()
         && !file.is_empty()
         && number.parse::<u32>().is_ok();
-    fits.then_some(message)
+    is_log_line.then_some(message)
 }
 
 /// Replaces each number in a log message by `N`.
@@ -196,8 +196,8 @@ pub(crate) fn shape(message: &str) -> String {
     while let Some(next) = rest.chars().next() {
         let digits = rest.strip_prefix('-').unwrap_or(rest);
         if digits.starts_with(|next: char| next.is_ascii_digit()) {
-            let inside = |next: char| next.is_ascii_digit() || "-+.e".contains(next);
-            let number = digits.trim_start_matches(inside);
+            let is_number_char = |next: char| next.is_ascii_digit() || "-+.e".contains(next);
+            let number = digits.trim_start_matches(is_number_char);
             let token = &rest[..rest.len() - number.len()];
             // A dot after the last digit starts a file extension and is not part of the number.
             rest = if token.ends_with('.') { &rest[token.len() - 1..] } else { number };

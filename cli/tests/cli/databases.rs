@@ -47,8 +47,8 @@ fn an_existing_database_is_replaced_only_with_force() {
     folder.write("labels", idx(1, &[2], &[200, 7]));
     let result = folder.run("convert-mnist images labels db").succeeded();
     assert_eq!(result.out, "db: 2 records\n");
-    // The expected encoding of a Datum has the fields channels, height, width, data and label. As a
-    // varint, the label 200 takes two bytes.
+    // A Datum is encoded as the fields channels, height, width, data and label. As a varint, the
+    // label 200 takes two bytes.
     let want = [
         ("00000000".to_owned(), vec![8, 1, 16, 1, 24, 2, 34, 2, 1, 2, 40, 200, 1]),
         ("00000001".to_owned(), vec![8, 1, 16, 1, 24, 2, 34, 2, 3, 4, 40, 7]),
@@ -103,8 +103,7 @@ fn caffes_lenet_trains_from_converted_mnist() {
     assert_eq!((a.values(), a.label()), (b.values(), b.label()));
     for (i, (key, datum)) in entries(&folder.path(database)).into_iter().enumerate() {
         assert_eq!(key, format!("{i:08}"));
-        // The expected encoding of a Datum has the fields channels, height, width, data (784 bytes)
-        // and label.
+        // A Datum is encoded as the fields channels, height, width, data (784 bytes) and label.
         assert_eq!(datum[..9], [8, 1, 16, 28, 24, 28, 34, 144, 6]);
         assert_eq!((datum.len(), datum[793]), (795, 40));
     }
@@ -162,7 +161,7 @@ fn convert_imageset_writes_pixels_or_encoded_files() {
         (keys("pixels"), keys("encoded")),
         (want.map(Into::into).into(), want.map(Into::into).into())
     );
-    // The expected encoding of a Datum with an image file has the fields data, label and encoded.
+    // A Datum with an image file is encoded as the fields data, label and encoded.
     let file = fs::read(format!("{}gray.png", images())).unwrap();
     let datum = [&[34, file.len() as u8], &file[..], &[40, 2, 56, 1]].concat();
     assert_eq!(entries(&folder.path("encoded"))[1].1, datum);

@@ -24,7 +24,7 @@ fn snapshots(folder: &Folder) -> Vec<String> {
 
 #[test]
 fn nan_weights_stop_training_and_keep_the_last_snapshot() {
-    // The learning rate is finite up to iteration 4, and exceeds the range of `f32` after it.
+    // From iteration 5 on, the learning rate exceeds the range of `f32`.
     let changes = [
         ("lr_policy: \"inv\"", "lr_policy: \"multistep\" stepvalue: 5"),
         ("gamma: 0.0001", "gamma: 1e60"),

@@ -25,16 +25,16 @@ fn gpus_are_listed_and_used_by_name_and_number() {
     assert!(!run("device-query --device cuda:1").succeeded().out.contains("cuda:0"));
     run("device-query --gpu 9").failed_with(&["device cuda:9 not found", "cpu, cuda:0, cuda:1"]);
     run("time --model net.prototxt --device cuda:9").failed_with(&["`cuda:9`", "5 found"]);
-    let old_gpu = |args: &str| {
+    let run_on_old_gpu = |args: &str| {
         let mut command = folder.command(args);
         command.env("CORTADO_LIBCUDA", &driver).env("CUDA_ON_CPU_CAPABILITY", "70");
         RunResult::new(args, command.output().unwrap())
     };
-    let device_list = old_gpu("device-query").succeeded().out;
+    let device_list = run_on_old_gpu("device-query").succeeded().out;
     for part in ["cpu\n", "cuda:0\n", "not usable", "found 7.0, expected 7.5"] {
         assert!(device_list.contains(part), "{device_list}");
     }
-    old_gpu("device-query --gpu 0").failed_with(&["found 7.0, expected 7.5"]);
+    run_on_old_gpu("device-query --gpu 0").failed_with(&["found 7.0, expected 7.5"]);
     let log = run("train --solver solver.prototxt --gpu 1").succeeded().log;
     assert!(log.iter().any(|line| line.starts_with("Use cuda:1, ")), "{log:#?}");
 }
@@ -52,23 +52,23 @@ fn the_gemm_backend_of_a_gpu_is_chosen_by_flags() {
         RunResult::new(&args, command.output().unwrap())
     };
     // Trains with `flags` and returns the weights and the log's note on the GEMM backend.
-    let trained = |flags: &str| {
+    let train = |flags: &str| {
         let log = run(flags, driver.parent().unwrap()).succeeded().log;
-        let used = log.iter().find_map(|line| line.strip_prefix("Use cuda:0, ")).unwrap();
-        let note = used.split_once(" host threads").unwrap().1.to_owned();
+        let device_text = log.iter().find_map(|line| line.strip_prefix("Use cuda:0, ")).unwrap();
+        let note = device_text.split_once(" host threads").unwrap().1.to_owned();
         (folder.read("lenet_iter_8.caffemodel"), note)
     };
-    let (f32_weights, note) = trained("");
+    let (f32_weights, note) = train("");
     assert_eq!(note, ".");
-    assert_eq!(trained("--gemm-backend builtin"), (f32_weights.clone(), note));
-    let (tf32_weights, note) = trained("--gemm-backend=builtin --allow-tf32");
+    assert_eq!(train("--gemm-backend builtin"), (f32_weights.clone(), note));
+    let (tf32_weights, note) = train("--gemm-backend=builtin --allow-tf32");
     assert_eq!(note, ", GEMM in TF32.");
     assert!(tf32_weights != f32_weights, "--allow-tf32 has no effect");
     for (flags, end) in [("", "."), ("--allow-tf32", " in TF32.")] {
-        let (_, note) = trained(&format!("--gemm-backend cublas {flags}"));
+        let (_, note) = train(&format!("--gemm-backend cublas {flags}"));
         assert!(note.starts_with(", GEMM by cuBLAS ") && note.ends_with(end), "{note}");
     }
-    let nowhere = Path::new("/nowhere");
-    run("--gemm-backend cublas", nowhere).failed_with(&["cuBLAS", "/nowhere"]);
-    run("--gemm-backend builtin", nowhere).succeeded();
+    let missing_path = Path::new("/nowhere");
+    run("--gemm-backend cublas", missing_path).failed_with(&["cuBLAS", "/nowhere"]);
+    run("--gemm-backend builtin", missing_path).succeeded();
 }

@@ -93,8 +93,9 @@ fn net_and_solver_definitions_are_recognised() {
     assert_eq!(types, ["Data", "InnerProduct", "Accuracy", "SoftmaxWithLoss"]);
     assert_eq!(net.get("arrays"), None);
 
-    let more = "test_iter: 3\nnet: \"other\"\nnet_param { name: \"inner\" state { level: 2 } }";
-    let solver = SOLVER.replace("net: \"net.prototxt\"", more) + "solver_mode: CPU\n";
+    let more_fields =
+        "test_iter: 3\nnet: \"other\"\nnet_param { name: \"inner\" state { level: 2 } }";
+    let solver = SOLVER.replace("net: \"net.prototxt\"", more_fields) + "solver_mode: CPU\n";
     folder.write("solver", solver);
     let solver = inspect_json(&folder, "solver");
     assert_eq!(solver["kind"], "solver");
@@ -115,10 +116,10 @@ fn net_and_solver_definitions_are_recognised() {
 #[test]
 fn binary_messages_are_recognised_by_content() {
     let folder = Folder::new("inspect-messages");
-    let drop = LayerState { name: Some("drop".into()), position: Some(4), blobs: vec![] };
-    let hidden = vec![blob(&[1], &[0.5])];
-    let lstm = LayerState { name: Some("lstm".into()), position: None, blobs: hidden };
-    let run = NetRunState { layer: vec![drop, lstm] };
+    let dropout = LayerState { name: Some("drop".into()), position: Some(4), blobs: vec![] };
+    let hidden_state = vec![blob(&[1], &[0.5])];
+    let lstm = LayerState { name: Some("lstm".into()), position: None, blobs: hidden_state };
+    let run = NetRunState { layer: vec![dropout, lstm] };
     let state = SolverState {
         iter: Some(4),
         learned_net: Some("a.caffemodel".into()),
@@ -127,13 +128,13 @@ fn binary_messages_are_recognised_by_content() {
         run: Some(RunState { random_seed: Some(7), net: vec![run] }),
     };
 
-    let old = V1LayerParameter { name: Some("old".into()), ..Default::default() };
-    let old = NetParameter { layers: vec![old], ..Default::default() };
+    let old_layer = V1LayerParameter { name: Some("old".into()), ..Default::default() };
+    let old_net = NetParameter { layers: vec![old_layer], ..Default::default() };
     let mut doubles = blob(&[1, 2], &[]);
     doubles.double_data = vec![0.25, 0.75];
     proto::write_binary(folder.path("state"), &state).unwrap();
     proto::write_binary(folder.path("net"), &net()).unwrap();
-    proto::write_binary(folder.path("old"), &old).unwrap();
+    proto::write_binary(folder.path("old"), &old_net).unwrap();
     proto::write_binary(folder.path("mean.binaryproto"), &doubles).unwrap();
 
     let state = inspect_json(&folder, "state");
@@ -170,36 +171,36 @@ fn numpy_and_safetensors_files_are_recognised() {
             let report = inspect_json(&folder, name);
             assert_eq!(report["kind"], kind);
             let arrays = report["arrays"].as_array().unwrap();
-            let found: Vec<_> = arrays.iter().map(|array| array["name"].clone()).collect();
-            assert_eq!(found, names);
+            let array_names: Vec<_> = arrays.iter().map(|array| array["name"].clone()).collect();
+            assert_eq!(array_names, names);
         }
     }
-    let empty = fs::read(fixtures.join("empty.npy")).unwrap();
-    folder.write("empty.npy", empty);
+    let empty_array = fs::read(fixtures.join("empty.npy")).unwrap();
+    folder.write("empty.npy", empty_array);
     assert_eq!(inspect_json(&folder, "empty.npy")["arrays"][0]["min"], Value::Null);
 }
 
 #[test]
 fn an_unreadable_file_is_an_error_of_one_line() {
     let folder = Folder::new("inspect-wrong");
-    let fails = |file: &str, parts: &[&str]| {
+    let inspect_fails = |file: &str, parts: &[&str]| {
         folder.run(&format!("inspect {file}")).failed_with(&[&["cortado: ", file], parts].concat());
     };
-    fails("gone", &["No such file"]);
-    fails("gone.npy", &["No such file"]);
+    inspect_fails("gone", &["No such file"]);
+    inspect_fails("gone.npy", &["No such file"]);
     folder.write("rubbish", [7; 40]);
-    fails("rubbish", &["unknown or damaged file format"]);
+    inspect_fails("rubbish", &["unknown or damaged file format"]);
     folder.write("rubbish.npz", "PK");
-    fails("rubbish.npz", &[]);
+    inspect_fails("rubbish.npz", &[]);
     // The error is that of the solver parser, which got further into the file than the net parser.
     folder.write("wrong.prototxt", "base_lr: 0.1\nmax_itre: 3\n");
-    fails("wrong.prototxt", &["wrong.prototxt:2:1: ", "max_itre"]);
+    inspect_fails("wrong.prototxt", &["wrong.prototxt:2:1: ", "max_itre"]);
     folder.write_replaced("wrong-net.prototxt", NET, "bottom: \"ip\"", "botom: \"ip\"");
-    fails("wrong-net.prototxt", &["botom"]);
+    inspect_fails("wrong-net.prototxt", &["botom"]);
     let mut short_net = net();
     short_net.layer[0].blobs[1].data.pop();
     proto::write_binary(folder.path("short.caffemodel"), &short_net).unwrap();
-    fails("short.caffemodel", &["layer `ip`", "2 values of data"]);
+    inspect_fails("short.caffemodel", &["layer `ip`", "2 values of data"]);
     folder.run("inspect").refused_with(&["<FILE>"]);
 
     // The report escapes control characters in names, because a terminal would interpret control
@@ -268,9 +269,9 @@ distinct labels: 2
     );
 
     write("mixed", &[bytes([1, 2, 4], 0), bytes([3, 1, 1], 0), bytes([1, 2, 4], 0)]);
-    let mixed = folder.run("inspect mixed").succeeded().out;
+    let report = folder.run("inspect mixed").succeeded().out;
     for line in ["shape: 1×2×4 (2 records)", "shape: 3×1×1 (1 records)", "distinct labels: 1"] {
-        assert!(mixed.lines().any(|printed| printed == line), "{line}: {mixed}");
+        assert!(report.lines().any(|printed| printed == line), "{line}: {report}");
     }
     let image = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/images/color.png");
     let (data, encoded, label) = (Some(fs::read(image).unwrap()), Some(true), Some(-1));

@@ -54,8 +54,8 @@ impl RunningProcess {
     }
 }
 
-/// Interrupts training with SIGINT once a log line contains `text`. Returns the log lines that
-/// follow this line.
+/// Interrupts training with SIGINT once a log line contains `text`. Returns the log lines after
+/// that line.
 fn interrupt_at(folder: &Folder, text: &str) -> Vec<String> {
     let mut process = RunningProcess::start(folder, "");
     process.wait_for(text);
@@ -84,7 +84,8 @@ fn sigint_stops_training_with_a_snapshot() {
     let state = model.replace(".caffemodel", ".solverstate");
     assert_eq!(folder.files(".solverstate"), [&*state]);
 
-    // The last line is the command that resumes the run. Here, the resumed run makes no updates.
+    // The last line is the command that resumes the run. The test sets `max_iter` to the iteration
+    // of the snapshot, so the resumed run makes no updates.
     let (iteration, command) = rest.last().unwrap().split_once(" with: ").unwrap();
     let iteration = iteration.strip_prefix("Resume from iteration ").unwrap();
     assert_eq!(state, format!("lenet_iter_{iteration}.solverstate"));
@@ -129,10 +130,10 @@ fn sigint_during_cortado_test_prints_the_means_so_far() {
         format!("cortado: interrupted; the means are those of {batches} of 100000000 batches");
     assert_eq!(log.last(), Some(&want));
     let out = String::from_utf8(output.stdout).unwrap();
-    let printed = out.lines().find_map(|line| line.strip_prefix("loss = ")).unwrap();
-    let printed: f64 = printed.split(' ').next().unwrap().parse().unwrap();
+    let printed_text = out.lines().find_map(|line| line.strip_prefix("loss = ")).unwrap();
+    let printed_mean: f64 = printed_text.split(' ').next().unwrap().parse().unwrap();
     let mean = losses.iter().sum::<f64>() / batches as f64;
-    assert!((printed - mean).abs() < 1e-4, "{printed} {mean}");
+    assert!((printed_mean - mean).abs() < 1e-4, "{printed_mean} {mean}");
 }
 
 /// Without SIGINT, the solver's test pass would run for hours.
@@ -296,8 +297,8 @@ fn a_run_killed_repeatedly_ends_bit_identical_to_an_uninterrupted_one() {
         uninterrupted_folder.run("train --threads 1 --solver solver.prototxt").succeeded();
         for suffix in ["caffemodel", "solverstate"] {
             let file = format!("lenet_iter_{end}.{suffix}");
-            let equal = killed_folder.read(&file) == uninterrupted_folder.read(&file);
-            assert!(equal, "{data}: {file}, seed {seed}");
+            let is_equal = killed_folder.read(&file) == uninterrupted_folder.read(&file);
+            assert!(is_equal, "{data}: {file}, seed {seed}");
         }
     }
 }

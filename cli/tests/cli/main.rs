@@ -67,15 +67,16 @@ fn training_logs_and_writes_snapshots_at_the_solvers_intervals() {
     let folder = Folder::new("training");
     let result = folder.run("train --solver solver.prototxt").succeeded();
 
-    let half = [&TEST[..], &DISPLAY, &DISPLAY, &SNAPSHOT].concat();
+    let half_lines = [&TEST[..], &DISPLAY, &DISPLAY, &SNAPSHOT].concat();
     let start = ["Solving LeNet", "Learning Rate Policy: inv"];
     let end = [&TEST[..], &["Iteration N, loss = N", "Optimization Done."]].concat();
-    assert_eq!(shapes(&result), [&start[..], &half, &half, &end].concat());
+    assert_eq!(shapes(&result), [&start[..], &half_lines, &half_lines, &end].concat());
     assert_eq!(result.out, "");
 
-    let displayed: Vec<_> = result.log.iter().filter(|line| line.contains(", lr = ")).collect();
-    assert_eq!(displayed[0], "Iteration 0, lr = 0.01");
-    assert_eq!(displayed[3], "Iteration 6, lr = 0.0099955"); // rate 0.01 · (1 + 0.0001 · 6)^−0.75
+    let display_lines: Vec<_> = result.log.iter().filter(|line| line.contains(", lr = ")).collect();
+    assert_eq!(display_lines[0], "Iteration 0, lr = 0.01");
+    // The rate is 0.01 · (1 + 0.0001 · 6)^−0.75.
+    assert_eq!(display_lines[3], "Iteration 6, lr = 0.0099955");
     let files = ["lenet_iter_4", "lenet_iter_8"];
     assert_eq!(folder.files(".caffemodel"), files.map(|stem| format!("{stem}.caffemodel")));
     assert_eq!(folder.files(".solverstate"), files.map(|stem| format!("{stem}.solverstate")));
@@ -86,7 +87,7 @@ fn debug_info_logs_the_mean_magnitude_of_each_blob() {
     let folder = Folder::new("debug");
     folder.write("solver.prototxt", format!("{SOLVER} debug_info: true"));
     let result = folder.run("train --solver solver.prototxt").succeeded();
-    let traced: Vec<_> = result.log.iter().filter(|line| line.starts_with("    [")).collect();
+    let debug_lines: Vec<_> = result.log.iter().filter(|line| line.starts_with("    [")).collect();
     let batch = [
         "    [Forward] Layer data, top blob data data: N",
         "    [Forward] Layer data, top blob label data: N",
@@ -112,20 +113,20 @@ fn debug_info_logs_the_mean_magnitude_of_each_blob() {
         "    [Backward] Layer ip, param blob N diff: N",
         "    [Backward] All net params (data, diff): LN norm = (N, N); LN norm = (N, N)",
     ];
-    let half = [&batch[..], &batch, &pass, &pass].concat();
-    let shapes: Vec<_> = traced.iter().map(|line| shape(line)).collect();
-    assert_eq!(shapes, [&half[..], &half, &batch, &batch].concat());
+    let half_lines = [&batch[..], &batch, &pass, &pass].concat();
+    let shapes: Vec<_> = debug_lines.iter().map(|line| shape(line)).collect();
+    assert_eq!(shapes, [&half_lines[..], &half_lines, &batch, &batch].concat());
     // The debug log shows the mean absolute value of the loss blob, which equals the loss. An
     // element of the softmax loss's gradient is a probability minus 0 or 1, divided by the batch
     // size.
     let value = |line: &str| line.rsplit(' ').next().unwrap().parse::<f64>().unwrap();
     let loss = result.log.iter().find(|line| line.contains("Iteration 0 (")).unwrap();
-    let first = &traced[2 * batch.len()..];
+    let first = &debug_lines[2 * batch.len()..];
     assert_eq!(value(first[5]), value(loss));
     assert!((0.0..0.25).contains(&value(first[6])), "{}", first[6]);
     // The logged accuracy of a test pass is the mean over the pass's batches.
     let test = result.log.iter().find(|line| line.contains("accuracy = ")).unwrap();
-    let mean = (value(traced[9]) + value(traced[9 + batch.len()])) / 2.0;
+    let mean = (value(debug_lines[9]) + value(debug_lines[9 + batch.len()])) / 2.0;
     assert!((mean - value(test)).abs() < 1e-5, "{mean}: {test}");
     let plain_run = Folder::new("debug-not").run("train --solver solver.prototxt").succeeded();
     assert!(!plain_run.log.iter().any(|line| line.starts_with("    [")));
@@ -133,13 +134,13 @@ fn debug_info_logs_the_mean_magnitude_of_each_blob() {
 
 #[test]
 fn log_lines_have_the_form_of_caffes_log_lines() {
-    let what = "the comparison with Caffe's log";
-    let Some(log) = testdata("golden/lenet/caffe_train.log", what) else {
+    let check = "the comparison with Caffe's log";
+    let Some(log) = testdata("golden/lenet/caffe_train.log", check) else {
         return;
     };
     let log = fs::read_to_string(log).unwrap();
     let lines = log.lines().skip_while(|line| !line.contains("Solving LeNet"));
-    // A newer glog, with the year in the dates, wrote Caffe's log.
+    // A newer version of glog, which writes the year in dates, wrote Caffe's log.
     let without_year = |line: &str| [&line[..1], line[1..].strip_prefix("2026").unwrap()].concat();
     let caffe_lines = lines.map(|line| shape(message(&without_year(line)).unwrap()));
     let caffe_lines: BTreeSet<_> = caffe_lines.collect();
@@ -153,10 +154,10 @@ fn log_lines_have_the_form_of_caffes_log_lines() {
 
 #[test]
 fn caffes_weights_give_caffes_scores() {
-    let what = "the comparison with the scores of Caffe's trained weights";
-    let Some(weights) = testdata("golden/lenet/lenet_iter_10000.caffemodel", what) else { return };
-    let Some(mnist) = testdata("data/mnist", what) else { return };
-    let Some(log) = testdata("golden/lenet/caffe_train.log", what) else { return };
+    let check = "the comparison with the scores of Caffe's trained weights";
+    let Some(weights) = testdata("golden/lenet/lenet_iter_10000.caffemodel", check) else { return };
+    let Some(mnist) = testdata("data/mnist", check) else { return };
+    let Some(log) = testdata("golden/lenet/caffe_train.log", check) else { return };
     if !optimized("the comparison with Caffe's scores on all test images") {
         return;
     }
@@ -176,7 +177,7 @@ fn caffes_weights_give_caffes_scores() {
         number.parse().unwrap()
     };
     assert_eq!(score(&out, "accuracy"), score(&log, "accuracy"), "{out}");
-    // Caffe's log has six significant digits.
+    // The numbers in Caffe's log have six significant digits.
     let (cortado_loss, caffe_loss) = (score(&out, "loss"), score(&log, "Test net output #1: loss"));
     assert!((cortado_loss - caffe_loss).abs() <= 2e-7, "{cortado_loss} {caffe_loss}");
 }
@@ -188,14 +189,15 @@ fn one_seed_gives_the_same_model_on_any_number_of_threads() {
         folder.run(&format!("train --solver solver.prototxt {args}")).succeeded();
         (folder.read("lenet_iter_8.caffemodel"), folder.read("lenet_iter_8.solverstate"))
     };
-    let one = train("--threads 1");
-    assert!(train("--threads 2") == one);
+    let on_one_thread = train("--threads 1");
+    assert!(train("--threads 2") == on_one_thread);
     folder.write_replaced("solver.prototxt", SOLVER, "random_seed: 7", "random_seed: 8");
-    assert!(train("--threads 1").0 != one.0, "the seed has no effect");
+    assert!(train("--threads 1").0 != on_one_thread.0, "the seed has no effect");
 }
 
-/// Each batch contains all records, so the snapshots do not depend on the position in the data. The
-/// test `a_run_killed_repeatedly_ends_bit_identical_to_an_uninterrupted_one` covers positions.
+/// Each batch contains all records, so the snapshots do not depend on where the run resumes. The
+/// test `a_run_killed_repeatedly_ends_bit_identical_to_an_uninterrupted_one` covers runs that
+/// resume in the middle of the data.
 #[test]
 fn a_resumed_run_writes_the_same_snapshots_as_an_uninterrupted_one() {
     let folder = Folder::new("resumed");

@@ -18,7 +18,7 @@ fn wrong_arguments_print_the_usage() {
     assert!(help.out.contains("--solver") && help.out.contains("Ctrl-C"), "{}", help.out);
 }
 
-/// Each case consists of a text in the solver definition, its replacement, and parts of the
+/// Each case consists of a substring of the solver definition, its replacement, and parts of the
 /// expected error.
 #[test]
 fn an_invalid_solver_is_an_error_that_names_file_and_field() {
@@ -48,8 +48,8 @@ fn an_invalid_solver_is_an_error_that_names_file_and_field() {
         folder.write_replaced("bad.prototxt", SOLVER, from, to);
         let result = folder.run("train --solver bad.prototxt");
         result.failed_with(parts);
-        let twice = result.err[0].matches("bad.prototxt").count() > 1;
-        assert!(!twice, "names the file twice: {}", result.err[0]);
+        let is_named_twice = result.err[0].matches("bad.prototxt").count() > 1;
+        assert!(!is_named_twice, "names the file twice: {}", result.err[0]);
     }
     folder.run("train --solver gone.prototxt").failed_with(&["cortado: gone.prototxt: No such"]);
     folder
@@ -58,14 +58,15 @@ fn an_invalid_solver_is_an_error_that_names_file_and_field() {
     assert_eq!(folder.files(".caffemodel"), [""; 0]);
 }
 
-/// Each case consists of a text in the net definition, its replacement, and parts of the expected
-/// error.
+/// Each case consists of a substring of the net definition, its replacement, and parts of the
+/// expected error.
 #[test]
 fn an_invalid_net_is_an_error_that_names_the_layer() {
     let folder = Folder::new("net");
-    let product = "inner_product_param { num_output: 10 weight_filler { type: \"xavier\" } }";
+    let inner_product = "inner_product_param { num_output: 10 weight_filler { type: \"xavier\" } }";
     let wide_convolution = "convolution_param { num_output: 2 kernel_size: 50 }";
-    let convolution = NET.replace("InnerProduct", "Convolution").replace(product, wide_convolution);
+    let convolution =
+        NET.replace("InnerProduct", "Convolution").replace(inner_product, wide_convolution);
     let source = "digits:train?count=200&seed=1";
     let cases: [(&str, &str, &str, &[&str]); 13] = [
         (NET, "num_output", "num_outptu", &["net.prototxt:15:25", "`num_outptu`"]),
@@ -107,16 +108,16 @@ fn errors_name_a_wrong_snapshot_or_model() {
     resume("gone").failed_with(&["gone: No such file"]);
     resume("garbage").failed_with(&["garbage: not a caffe.SolverState"]);
     resume(model).failed_with(&[model, "not a solver state", ".solverstate", "--weights"]);
-    let tune =
+    let finetune =
         |model: &str| folder.run(&format!("train --solver solver.prototxt -weights {model}"));
-    tune("garbage").failed_with(&["garbage: not a caffe.NetParameter"]);
+    finetune("garbage").failed_with(&["garbage: not a caffe.NetParameter"]);
 
     folder.write_replaced("net.prototxt", NET, "num_output: 10", "num_output: 12");
     test(model).failed_with(&[model, "layer `ip`", "[10, 784]", "[12, 784]"]);
     resume(state).failed_with(&[state, "[10, 784]", "[12, 784]"]);
     folder.write_replaced("net.prototxt", NET, "\"ip\"", "\"other\"");
     test(model).failed_with(&[model, "no layer"]);
-    tune(model).failed_with(&[model, "no layer"]);
+    finetune(model).failed_with(&[model, "no layer"]);
     resume(state).failed_with(&[state, model, "no layer"]);
     fs::remove_file(folder.path(model)).unwrap();
     resume(state).failed_with(&[state, model, "No such file"]);
@@ -166,16 +167,16 @@ fn a_full_disk_during_snapshots_is_an_error_only_at_the_end() {
     assert_eq!([folder.files(".caffemodel"), folder.files(".tmp")], [[""; 0]; 2]);
 }
 
-/// Each case consists of a text in the net definition, its replacement, the arguments, and parts of
-/// the expected error: problem, location and remedy.
+/// Each case consists of a substring of the net definition, its replacement, the arguments, and
+/// parts of the expected error: problem, location and remedy.
 #[test]
 fn errors_of_common_mistakes_name_the_remedy() {
     let folder = Folder::new("first-mistakes");
     folder.run("train --solver solver.prototxt").succeeded();
     let (train, test) = ("train --solver solver.prototxt", "test --model net.prototxt --weights");
-    let trained = format!("{test} lenet_iter_8.caffemodel");
+    let test_trained = format!("{test} lenet_iter_8.caffemodel");
     let weights = format!("{test} other.caffemodel");
-    let cut = format!("{train} --snapshot cut.solverstate");
+    let resume_truncated = format!("{train} --snapshot cut.solverstate");
     fs::copy(folder.path("lenet_iter_8.caffemodel"), folder.path("other.caffemodel")).unwrap();
     folder.write("cut.solverstate", &folder.read("lenet_iter_8.solverstate")[..100]);
     let cases: [(&str, &str, &str, &[&str]); 19] = [
@@ -203,7 +204,7 @@ fn errors_of_common_mistakes_name_the_remedy() {
         (
             "num_output: 10",
             "num_output: 9",
-            &trained,
+            &test_trained,
             &["`ip`", "[10, 784]", "[9, 784]", "rename the layer"],
         ),
         (
@@ -215,7 +216,7 @@ fn errors_of_common_mistakes_name_the_remedy() {
         ("", "", "time --model net.prototxt --device cuda:0", &["device `cuda", "cuda`"]),
         ("", "", "time --model net.prototxt --device cud", &["`cud`", "knows: cpu"]),
         ("", "", "time --model net.prototxt --gpu 0", &["--gpu", "omit --gpu"]),
-        ("", "", &cut, &["cut.solverstate: not a caffe.SolverState: byte "]),
+        ("", "", &resume_truncated, &["cut.solverstate: not a caffe.SolverState: byte "]),
         (
             "",
             "",
@@ -269,7 +270,7 @@ fn errors_of_common_mistakes_name_the_remedy() {
     folder.write("solver.prototxt", format!("{SOLVER} type: \"adma\""));
     folder.run(train).failed_with(&["solver.prototxt: ", "did you mean `Adam`?"]);
     let parts = ["'0'", "--iterations", "1.."];
-    for args in [&*trained, "time --model net.prototxt"] {
+    for args in [&*test_trained, "time --model net.prototxt"] {
         let result = folder.run(&format!("{args} --iterations 0"));
         result.refused_with(&parts);
         assert_eq!(result.err.len(), 1, "{result:#?}");

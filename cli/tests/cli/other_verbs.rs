@@ -38,8 +38,8 @@ fn time_prints_each_layer_and_memory() {
 #[test]
 fn a_slow_source_appears_as_wait_for_data() {
     let folder = Folder::new("slow");
-    let small = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/images/color.png");
-    let image = Image::read(small, Color::AsStored).unwrap().resize(240, 320).unwrap();
+    let small_image = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/images/color.png");
+    let image = Image::read(small_image, Color::AsStored).unwrap().resize(240, 320).unwrap();
     folder.write("a.png", image.encode_png().unwrap());
     folder.write("list", "a.png 1\n");
     let net = NET
@@ -71,8 +71,8 @@ fn draw_writes_a_row_per_layer() {
     // loss.
     assert_eq!((test.matches("<circle").count(), test.matches("<path").count()), (4, 5));
     // `cortado draw` draws a net even if its data is missing, and escapes text from the definition.
-    let gone = NET.replace("digits:train?count=200&seed=1", "idx:gone");
-    folder.write("net.prototxt", gone.replace("\"LeNet\"", "\"<LeNet> & co\""));
+    let net_without_data = NET.replace("digits:train?count=200&seed=1", "idx:gone");
+    folder.write("net.prototxt", net_without_data.replace("\"LeNet\"", "\"<LeNet> & co\""));
     let svg_without_shapes = draw("");
     assert!(
         svg_without_shapes.contains(">&lt;LeNet&gt; &amp; co: 4 layers<")

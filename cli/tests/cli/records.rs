@@ -17,8 +17,8 @@ fn members(lines: &[Value], event: &str, member: &str) -> Vec<Value> {
 
 /// Returns the numbers that follow the text `before` in log lines.
 fn logged(log: &[String], before: &str) -> Vec<f64> {
-    let matches = log.iter().filter_map(|line| line.split_once(before));
-    matches.map(|(_, rest)| rest.split(' ').next().unwrap().parse().unwrap()).collect()
+    let rests = log.iter().filter_map(|line| line.split_once(before));
+    rests.map(|(_, rest)| rest.split(' ').next().unwrap().parse().unwrap()).collect()
 }
 
 /// Asserts that recorded and logged numbers agree to six significant digits, the precision of the
@@ -103,18 +103,18 @@ fn curves(folder: &Folder, file: &str) -> Vec<(String, Vec<[f64; 2]>)> {
     let svg = String::from_utf8(folder.read(file)).unwrap();
     let data = svg.split("<metadata>").nth(1).unwrap().split("</metadata>").next().unwrap();
     let data: Value = serde_json::from_str(data).unwrap();
-    let all = ["losses", "scores"].map(|panel| data[panel].as_array().unwrap().clone());
+    let panels = ["losses", "scores"].map(|panel| data[panel].as_array().unwrap().clone());
     let curve = |curve: &Value| {
         let points = serde_json::from_value(curve["points"].clone()).unwrap();
         (curve["name"].as_str().unwrap().to_owned(), points)
     };
-    all.concat().iter().map(curve).collect()
+    panels.concat().iter().map(curve).collect()
 }
 
 #[test]
 fn a_resumed_run_continues_the_plot() {
     let folder = Folder::new("plot");
-    // Each batch contains all records, so the curves do not depend on the position in the data.
+    // Each batch contains all records, so the curves do not depend on where a run resumes.
     let net = NET.replace("count=200", "count=8").replace("\"LeNet\"", "\"<LeNet> & co\"");
     folder.write("net.prototxt", net);
     let result = folder.run("train --solver solver.prototxt --plot whole.svg").succeeded();
@@ -136,8 +136,8 @@ fn a_resumed_run_continues_the_plot() {
         assert!(svg.contains(part), "{part}: {svg}");
     }
     let coordinates = svg.split("points=\"").skip(1).map(|rest| rest.split('"').next().unwrap());
-    let inside = |number: &str| (0.0..1000.0).contains(&number.parse::<f64>().unwrap());
-    assert!(coordinates.flat_map(|points| points.split([' ', ','])).all(inside), "{svg}");
+    let is_in_plot = |number: &str| (0.0..1000.0).contains(&number.parse::<f64>().unwrap());
+    assert!(coordinates.flat_map(|points| points.split([' ', ','])).all(is_in_plot), "{svg}");
 
     // An interrupted and resumed training run ends with the same curves as an uninterrupted run.
     folder.write_replaced("half.prototxt", SOLVER, "max_iter: 8", "max_iter: 4");
@@ -173,10 +173,10 @@ fn a_terminal_gets_a_progress_line() {
     let folder = Folder::new("progress");
     // The training run lasts long enough for the progress line to be redrawn.
     let iterations = if cfg!(debug_assertions) { 2000 } else { 40_000 };
-    let longer = SOLVER.replace("max_iter: 8", &format!("max_iter: {iterations}"));
-    let longer = longer.replace("snapshot: 4", "");
+    let long_solver = SOLVER.replace("max_iter: 8", &format!("max_iter: {iterations}"));
+    let long_solver = long_solver.replace("snapshot: 4", "");
     let test_interval = format!("test_interval: {}", iterations / 2);
-    folder.write("longer.prototxt", longer.replace("test_interval: 4", &test_interval));
+    folder.write("longer.prototxt", long_solver.replace("test_interval: 4", &test_interval));
     let run = |solver: &str, flags: &str| {
         let binary = env!("CARGO_BIN_EXE_cortado");
         let train = format!("{binary} train --solver {solver}.prototxt {flags}");
@@ -199,7 +199,7 @@ fn a_terminal_gets_a_progress_line() {
     assert_eq!(run("solver", "--quiet"), "");
     let log_text = run("solver", "-alsologtostderr");
     assert!(log_text.contains("lr = ") && !log_text.contains('█'), "{log_text}");
-    // The log files have the lines that the progress line replaces.
+    // The log files contain the lines that the progress line replaces.
     let terminal_text = run("solver", "-log_dir=.");
     assert!(
         terminal_text.contains("done after 8 iterations") && !terminal_text.contains("lr = "),

@@ -42,7 +42,7 @@ fn names_from_files_are_escaped_in_all_output() {
     let report: serde_json::Value = serde_json::from_str(&json.out).unwrap();
     assert_eq!(report["fields"]["name"], "a\u{1b}[31m\u{7}\nb");
 
-    // Errors have one line, also if a name has line breaks.
+    // Errors have one line, even if a name has line breaks.
     folder.write("net.prototxt", net.replace("num_output: 10", "num_output: 0"));
     let (all_text, _) = run("time --model net.prototxt");
     assert!(all_text.contains(&format!("layer `{printed_name}`")), "{all_text}");
@@ -129,7 +129,7 @@ mod in_a_terminal {
         let mut child = command.stdout(Stdio::null()).stderr(terminal).spawn().unwrap();
         drop(command); // closes this process's end of the terminal
         let (mut main, mut text) = (File::from(main), Vec::new());
-        // On Linux, the read that follows the exit of the process fails.
+        // On Linux, reading the terminal fails after the process has exited.
         let _ = main.read_to_end(&mut text);
         child.wait().unwrap();
         String::from_utf8(text).unwrap()
@@ -174,7 +174,7 @@ mod in_a_terminal {
         );
         let usage = |kind: &str| {
             let mut command = folder.command("train");
-            // Where `CI` is set, clap by itself would write colours to a terminal of any type.
+            // If `CI` is set, clap would by default write colours to a terminal of any type.
             command.env("TERM", kind).env_remove("NO_COLOR").env("CI", "true");
             terminal_text(command, 80)
         };

@@ -40,19 +40,19 @@ fn old_nets_and_solvers_are_upgraded() {
     folder.write("text.caffemodel", V1_NET);
     folder.run("upgrade-net --text text.caffemodel text.caffemodel").succeeded();
     assert_eq!(text("text.caffemodel"), V2_NET);
-    let fork = format!("{V1_NET}\nspin: 1 # of a fork\n");
-    folder.write("fork.prototxt", &fork);
-    let line = fork.lines().count();
-    let fault = format!("fork.prototxt:{line}:1: `NetParameter` has no field `spin`");
-    folder.run("upgrade-net fork.prototxt b").failed_with(&[&fault]);
+    let extended_text = format!("{V1_NET}\nspin: 1 # of a fork\n");
+    folder.write("fork.prototxt", &extended_text);
+    let line = extended_text.lines().count();
+    let problem = format!("fork.prototxt:{line}:1: `NetParameter` has no field `spin`");
+    folder.run("upgrade-net fork.prototxt b").failed_with(&[&problem]);
     let result = folder.run("upgrade-net --skip-unknown fork.prototxt b").succeeded();
-    assert_eq!(result.log, [format!("{fault}; skipped")]);
+    assert_eq!(result.log, [format!("{problem}; skipped")]);
     assert_eq!(text("b"), V2_NET);
     // Append a varint in field 1000, which Caffe's messages do not declare.
-    let fork = [&folder.read("a")[..], &[0xc0, 0x3e, 7]].concat();
-    folder.write("a", &fork);
+    let extended_bytes = [&folder.read("a")[..], &[0xc0, 0x3e, 7]].concat();
+    folder.write("a", &extended_bytes);
     folder.run("upgrade-net --binary a b").succeeded();
-    assert_eq!(folder.read("b"), fork);
+    assert_eq!(folder.read("b"), extended_bytes);
 
     folder.write("solver.prototxt", "base_lr: 0.5 solver_type: ADAM");
     let result = folder.run("upgrade-solver solver.prototxt solver.prototxt").succeeded();
@@ -68,8 +68,8 @@ fn a_failed_upgrade_writes_nothing() {
         folder.run(&format!("upgrade-{verb} old new"))
     };
     upgrade("net", "layers { } layer { }").failed_with(&["cortado: old: ", "both `layer` and"]);
-    let unknown = "layers { layer { name: \"a\" type: \"b\" } }";
-    upgrade("net", unknown).failed_with(&["cortado: old: layer `a`: ", "`b`"]);
+    let v0_net = "layers { layer { name: \"a\" type: \"b\" } }";
+    upgrade("net", v0_net).failed_with(&["cortado: old: layer `a`: ", "`b`"]);
     upgrade("net", "layrs { }").failed_with(&["cortado: old:1:1: ", "`layrs`"]);
     upgrade("solver", "solver_type: SGD type: \"SGD\"").failed_with(&["old: ", "solver_type"]);
     folder.run("upgrade-net gone new").failed_with(&["cortado: gone: No such file"]);

@@ -8,9 +8,9 @@ use std::{
 };
 use wait4::Wait4;
 
-/// Limit of the resident memory of one run, in bytes.
+/// Limit on the resident memory of one run, in bytes.
 const MAX_MEMORY: u64 = 64 << 20;
-/// Limit of the processor time of one run. Unlike the elapsed time, the processor time does not
+/// Limit on the processor time of one run. Unlike the elapsed time, the processor time does not
 /// depend on other programs on the machine.
 const MAX_TIME: Duration = Duration::from_secs(2);
 

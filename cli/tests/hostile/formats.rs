@@ -109,7 +109,7 @@ pub(crate) fn png_with(more: &[u8], height: u32, width: u32, rows: usize) -> Vec
     [b"\x89PNG\r\n\x1a\n", &header[..], more, &chunk(b"PLTE", &[0; 6]), &end].concat()
 }
 
-/// Returns a grey JPEG file of `height` by `width` pixels without the data of the pixels.
+/// Returns a grey JPEG file of `height` by `width` pixels without pixel data.
 pub(crate) fn jpeg(height: u16, width: u16) -> Vec<u8> {
     let segment = |marker: u8, data: &[u8]| {
         [&[0xff, marker], &(data.len() as u16 + 2).to_be_bytes()[..], data].concat()

@@ -1,9 +1,9 @@
-//! Tests of files from strangers: decompression bombs, wrong sizes, deep nesting, cycles and huge
+//! Tests of hostile files: decompression bombs, wrong sizes, deep nesting, cycles and huge
 //! definitions. Each run of the command must fail with an error that names the file and the limit,
 //! within 64 MiB of resident memory and two seconds of processor time.
 //!
-//! The tests are a separate program, because the operating system counts the memory of the program
-//! that starts a process toward the memory of that process.
+//! The tests are a separate program, because Linux includes the memory of the parent process in the
+//! peak memory of a process.
 #![cfg(target_os = "linux")]
 
 mod command;
@@ -18,7 +18,7 @@ use formats::{
 };
 use std::fs::File;
 
-/// A net without parameters, to which any weights file fits.
+/// A net without parameters, which accepts any weights file.
 const NET: &str = r#"layer { name: "data" type: "Input" top: "data"
       input_param { shape { dim: 1 dim: 1 dim: 28 dim: 28 } } }
     layer { name: "prob" type: "Flatten" bottom: "data" top: "prob" }"#;
@@ -256,7 +256,7 @@ fn a_solver_state_of_empty_blobs_is_refused() {
     folder.fails(train, &["a.solverstate: ", "history[", "the limit for "]);
 }
 
-/// Restoring a position opens the source of the data layer.
+/// To restore the position of a data layer, training opens the layer's source.
 #[test]
 fn a_solver_state_of_many_layer_states_is_restored_once_per_layer() {
     let folder = folder("states");
@@ -334,8 +334,8 @@ fn errors_quote_only_the_start_of_a_long_word() {
 #[test]
 fn a_long_name_does_not_pad_the_rows_of_a_table() {
     let folder = folder("table");
-    let long = format!("layer {{ name: \"{}\" }}", "x".repeat(1_000_000));
-    folder.write("a.prototxt", long + &"layer { name: \"y\" }".repeat(500));
+    let long_layer = format!("layer {{ name: \"{}\" }}", "x".repeat(1_000_000));
+    folder.write("a.prototxt", long_layer + &"layer { name: \"y\" }".repeat(500));
     assert_eq!(folder.run("inspect a.prototxt").0, Some(0));
 }
 
