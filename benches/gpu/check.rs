@@ -18,7 +18,7 @@ pub(crate) fn values(
     expected: &[f64],
     bound: impl Fn(f64) -> f64,
 ) -> Result<()> {
-    // NaN is within no bound.
+    // A NaN fails the comparison.
     let is_right = |(x, y): (&f64, &f64)| (x - y).abs() <= bound(*y);
     let position = match found.len() == expected.len() {
         true => found.iter().zip(expected).position(|pair| !is_right(pair)),
@@ -32,15 +32,15 @@ pub(crate) fn values(
     Err(Error::InvalidData(reason))
 }
 
-/// Compares sampled elements of `C = A·B` with sums in `f64`. `tf32` allows operands that are
-/// rounded to TF32.
+/// Compares sampled elements of `C = A·B` with sums in `f64`. If `tf32` is true, the tolerance
+/// covers the rounding of the operands to TF32.
 pub(crate) fn product<T: Element>(op: &Gemm<T>, [a, b, c]: [&[T]; 3], tf32: bool) -> Result<()> {
     assert!((op.trans_a, op.trans_b) == (Transpose::No, Transpose::No));
     let samples = |extent: usize| {
         let last = extent.saturating_sub(1);
         (0..SAMPLES).map(move |sample| sample * last / (SAMPLES - 1))
     };
-    // The operands' rounding, the accumulator's rounding of each sum, and the result's rounding.
+    // Bounds of the relative errors from rounding the operands, the partial sums and the result.
     let operand = if tf32 { 2f64.powi(-9) } else { 0.0 };
     let sum = op.k as f64 * 2f64.powi(-24);
     let result = if T::DTYPE == DType::F32 { 2f64.powi(-24) } else { 2f64.powi(-8) };

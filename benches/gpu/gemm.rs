@@ -80,8 +80,8 @@ fn rate_cells<T: Element>(
     })
 }
 
-/// Returns the rate of a GEMM with random operands, in TFLOP/s. Checks the product; `tf32` allows
-/// operands that are rounded to TF32.
+/// Returns the rate of a GEMM with random operands, in TFLOP/s. Checks the product; if `tf32` is
+/// true, the tolerance covers the rounding of the operands to TF32.
 fn rate<T: Element>(
     device: &CudaDevice,
     (brief, tf32): (bool, bool),

@@ -38,9 +38,9 @@ fn check_copies(device: &CudaDevice, bytes: usize) -> Result<()> {
     let (mut buffer, mut copied) = (device.alloc(bytes)?, vec![0; bytes]);
     device.upload(&pinned, &mut buffer, 0)?;
     device.download(&buffer, 0, &mut copied)?;
-    let wrong = copied.iter().zip(pinned.iter()).position(|(found, expected)| found != expected);
-    let wrong = wrong.map(|at| [f64::from(copied[at]), f64::from(pinned[at])]);
-    let [found, expected] = wrong.unwrap_or_default();
+    let position = copied.iter().zip(pinned.iter()).position(|(found, expected)| found != expected);
+    let wrong_bytes = position.map(|at| [f64::from(copied[at]), f64::from(pinned[at])]);
+    let [found, expected] = wrong_bytes.unwrap_or_default();
     check::values("copied byte", &[found], &[expected], |_| 0.0)
 }
 
@@ -58,22 +58,23 @@ fn overlap(bench: &Bench) -> Result<()> {
         clock::seconds(&copy_queue, brief, || copy_queue.upload(&pinned, &mut buffer, 0))?;
     let gemm_time = clock::seconds(device, brief, &mut multiply)?;
     let count = (copy_time / gemm_time).ceil().clamp(1.0, 10_000.0);
-    let gemms_time = gemm_time * count;
+    let total_gemm_time = gemm_time * count;
     let total_time = clock::seconds(device, brief, || {
         (0..count as usize).try_for_each(|_| multiply())?;
         copy_queue.upload(&pinned, &mut buffer, 0)?;
         device.synchronize()
     })?;
     drop(result);
-    let products: Vec<f64> = c.to_vec()?.into_iter().map(f64::from).collect();
-    check::values("gemm beside an upload", &products, &vec![n as f64; n * n], |_| 0.0)?;
-    let hidden_percent = 100.0 * (copy_time + gemms_time - total_time) / copy_time.min(gemms_time);
+    let elements: Vec<f64> = c.to_vec()?.into_iter().map(f64::from).collect();
+    check::values("gemm during an upload", &elements, &vec![n as f64; n * n], |_| 0.0)?;
+    let overlap_percent =
+        100.0 * (copy_time + total_gemm_time - total_time) / copy_time.min(total_gemm_time);
     let [copy_ms, gemms_ms, total_ms] =
-        [copy_time, gemms_time, total_time].map(|seconds| seconds * 1e3);
+        [copy_time, total_gemm_time, total_time].map(|seconds| seconds * 1e3);
     println!(
         "\nA pinned upload of {bytes} bytes takes {copy_ms:.2} ms, and GEMM on another queue \
-         {gemms_ms:.2} ms. The two together take {total_ms:.2} ms, so {hidden_percent:.0} % of the \
-         shorter time is hidden."
+         {gemms_ms:.2} ms. The two together take {total_ms:.2} ms, so {overlap_percent:.0} % of \
+         the shorter time overlaps with the longer one."
     );
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Benchmark of cortado against other libraries. Every round of a case runs all libraries, so that
-//! changes of the machine's speed affect all libraries alike.
+//! changes in the machine's speed affect all libraries alike.
 //!
-//! `cargo run --release -- [--threads N] [--rounds N] [--least] [PART-OF-A-NAME …]`
+//! `cargo run --release -- [--threads N] [--rounds N] [--least] [FILTER …]`
 
 use cortado::host::Workers;
 use cortado_peers::{Peers, Run, Work, cases};
@@ -14,8 +14,8 @@ use std::{
 struct Options {
     threads: usize,
     rounds: usize,
-    /// Whether to report minimum times instead of medians. Minimum times vary less on a busy
-    /// machine.
+    /// Whether to report minimum times instead of medians. Minimum times vary less than medians on
+    /// a busy machine.
     minimum: bool,
     /// Substrings that select benchmark cases by name. The program runs only cases whose name
     /// contains one of the substrings, or all cases if the list is empty.
@@ -89,7 +89,7 @@ fn main() -> ExitCode {
     let options = match parse_options() {
         Ok(options) => options,
         Err(error) => {
-            eprintln!("{error}\nusage: [--threads N] [--rounds N] [--least] [PART-OF-A-NAME …]");
+            eprintln!("{error}\nusage: [--threads N] [--rounds N] [--least] [FILTER …]");
             return ExitCode::from(2);
         }
     };

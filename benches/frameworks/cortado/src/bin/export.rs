@@ -1,5 +1,6 @@
-//! Writes the LeNet weights trained on the example digits as safetensors, and the random numbers of
-//! the points as `f32`. The programs for other frameworks read these files.
+//! Writes a safetensors file with the weights of LeNet, trained on the example digits, and a file
+//! with the random numbers of the points as `f32`. The programs for other frameworks read these
+//! files.
 //!
 //! `cargo run --release --features export --bin export`
 
