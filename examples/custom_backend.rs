@@ -58,7 +58,7 @@ impl Blas for Npu {
 }
 
 fn main() -> Result<()> {
-    // Every cortado program can now run on the custom device.
+    // Blobs and operations on blobs accept the custom device like any other device.
     let a = Blob::from_slice(&Npu, &[2, 2], &[1.0f32, 2.0, 3.0, 4.0])?;
     let ledger = Ledger::new();
     {

@@ -1,8 +1,8 @@
 //! Fine-tunes a net: trains a net on many images, and continues with the trained weights on a small
 //! data set.
 //!
-//! The second net copies the weights of each layer that has the same name in the first net. The
-//! last layer of the second net has a name that the first net lacks, so this layer starts from
+//! Each layer of the second net copies the weights of the layer of the same name in the first net.
+//! The last layer of the second net has a name that the first net lacks, so this layer starts from
 //! random weights. An `lr_mult` of 0 keeps the copied weights constant.
 //!
 //! `cargo run --release --example fine_tune`
@@ -53,15 +53,16 @@ fn train(solver: &mut Solver<f32>, label: &'static str) -> Result<()> {
 
 fn main() -> Result<()> {
     let device = CpuDevice::new();
-    let mut pretraining = Solver::new(definition(19_200, "ip2", 1.0)?, &device)?;
-    train(&mut pretraining, "19200 images")?;
+    let mut pretraining_solver = Solver::new(definition(19_200, "ip2", 1.0)?, &device)?;
+    train(&mut pretraining_solver, "19200 images")?;
 
-    let mut baseline = Solver::new(definition(64, "ip2", 1.0)?, &device)?;
-    train(&mut baseline, "64 images, from random weights")?;
+    let mut baseline_solver = Solver::new(definition(64, "ip2", 1.0)?, &device)?;
+    train(&mut baseline_solver, "64 images, from random weights")?;
 
-    let mut fine_tuning = Solver::new(definition(64, "ip2_tuned", 0.0)?, &device)?;
-    let copied_layers =
-        fine_tuning.net_mut().copy_trained_from(&pretraining.net().to_proto(false)?)?;
+    let mut fine_tuning_solver = Solver::new(definition(64, "ip2_tuned", 0.0)?, &device)?;
+    let copied_layers = fine_tuning_solver
+        .net_mut()
+        .copy_trained_from(&pretraining_solver.net().to_proto(false)?)?;
     println!("copied layers: {}", copied_layers.join(", "));
-    train(&mut fine_tuning, "64 images, fine-tuned")
+    train(&mut fine_tuning_solver, "64 images, fine-tuned")
 }

@@ -6,7 +6,7 @@
 use cortado::{Error, Memory, Result};
 use pollster::block_on;
 
-/// Memory of an adapter that wgpu finds.
+/// A device on an adapter that wgpu selects.
 #[derive(Clone, Debug)]
 pub struct FourMethods {
     device: wgpu::Device,
@@ -25,7 +25,7 @@ impl FourMethods {
         Ok(Self { device, queue })
     }
 
-    /// Creates a buffer of `bytes`, rounded up to whole words, which wgpu fills with zeros.
+    /// Creates a zeroed buffer of at least `bytes` bytes, rounded up to whole words.
     fn buffer(&self, bytes: usize, usage: wgpu::BufferUsages) -> Result<wgpu::Buffer> {
         let out_of_memory = || Error::OutOfMemory { device: self.name(), bytes };
         let size = (bytes as u64).max(4).next_multiple_of(4);

@@ -34,7 +34,7 @@ const STAGES: [(&str, &[&str]); 3] = [
 
 fn main() -> Result<()> {
     let device = WgpuDevice::new()?;
-    println!("{}: a step trains a batch of 64\n", device.adapter());
+    println!("{}: one training step processes a batch of 64 images\n", device.adapter());
     println!("| kernels on the device | steps per second | transfers per step | kB per step |");
     println!("|---|--:|--:|--:|");
     measure("none: four methods", &four_methods::FourMethods::new()?)?;

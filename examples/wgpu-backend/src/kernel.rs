@@ -210,14 +210,14 @@ impl<'d> Launch<'d> {
                 resource: buffer.as_entire_binding(),
             })
             .collect();
-        let group = self.device.context.device.create_bind_group(&wgpu::BindGroupDescriptor {
+        let bind_group = self.device.context.device.create_bind_group(&wgpu::BindGroupDescriptor {
             label: None,
             layout: &self.pipeline.layout,
             entries: &entries,
         });
         self.device.record(|pass| {
             pass.set_pipeline(&self.pipeline.pipeline);
-            pass.set_bind_group(0, &group, &[]);
+            pass.set_bind_group(0, &bind_group, &[]);
             pass.set_immediates(0, bytemuck::cast_slice(&self.params));
             pass.dispatch_workgroups(groups.min(MAX_GROUPS) as u32, 1, 1);
         });

@@ -112,7 +112,7 @@ impl Driver {
         Ok(contents)
     }
 
-    /// Creates a buffer of `bytes`, rounded up to whole words, which wgpu fills with zeros.
+    /// Creates a zeroed buffer of at least `bytes` bytes, rounded up to whole words.
     pub(crate) fn buffer(&self, bytes: usize, usage: BufferUsages) -> Result<wgpu::Buffer> {
         let out_of_memory = || Error::OutOfMemory { device: self.name(), bytes };
         let size = (bytes as u64).max(4).checked_next_multiple_of(4).ok_or_else(out_of_memory)?;
