@@ -70,12 +70,13 @@ pub enum Outcome {
     Fallback,
     /// The check failed.
     Failed(Failure),
-    /// The kit skipped the check or a part of it, and found no failure. The string is the reason.
+    /// The kit skipped the check or a part of it, and found no failure. The string is the
+    /// reason why the kit skipped it.
     Skipped(String),
 }
 
 /// Seed and number of the random cases of a check, and the time after which a step of the check
-/// counts as hanging.
+/// counts as hung.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Settings {
     pub(super) seed: u64,
@@ -91,7 +92,7 @@ pub(super) enum End {
     Hangs(Failure),
 }
 
-/// Ledger of a check that passed, and the reason if the kit skipped a part of the check.
+/// Ledger of a check that passed, and the reason why a part of the check was skipped, if any.
 pub(super) struct Passed {
     /// Transfers and fallbacks during the check.
     pub(super) ledger: Ledger,
@@ -140,8 +141,8 @@ impl Check {
         Self { name, kernel: Some(kernel), elements: DTYPES.map(Some).to_vec(), body }
     }
 
-    /// Runs the check on one element type of [`elements`](Self::elements), on another thread. A
-    /// panic in the check counts as a failure.
+    /// Runs the check on one element type of [`elements`](Self::elements), on a new thread. A panic
+    /// in the check counts as a failure.
     pub(super) fn run(
         &self,
         device: &AnyDevice,

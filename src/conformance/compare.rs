@@ -18,7 +18,8 @@ pub(super) struct Output<'a> {
 }
 
 impl<'a> Output<'a> {
-    /// Adds operands. A failure message shows their elements at the index of the wrong result.
+    /// Adds operands. A failure message shows the operands' elements at the index of the wrong
+    /// result.
     pub(super) fn of(self, operands: &'a [(&'a str, &'a [f64])]) -> Self {
         Self { operands, ..self }
     }

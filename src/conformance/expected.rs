@@ -21,8 +21,8 @@ pub(super) struct Expected {
 const SPARE_ROUNDINGS: f64 = 4.0;
 
 impl Expected {
-    /// Returns the expected result of at most one IEEE operation; a device must round this result
-    /// correctly.
+    /// Returns an expected result without accumulated rounding errors, such as the result of a copy
+    /// or of one IEEE operation. A device must return `value`, correctly rounded.
     pub(super) fn exact(value: f64) -> Self {
         Self { value, ..Self::default() }
     }

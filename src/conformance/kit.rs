@@ -21,7 +21,7 @@ use std::{str::FromStr, time::Duration};
 /// Default number of random cases of a check on one element type.
 const CASES: u32 = 24;
 
-/// Default time after which a step of a check counts as hanging. A step of the slowest check takes
+/// Default time after which a step of a check counts as hung. A step of the slowest check takes
 /// about a second in a debug build.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
@@ -77,9 +77,9 @@ impl Kit {
         Self(Settings { cases, ..self.0 })
     }
 
-    /// Sets the time after which one case or step of a check counts as hanging; the default is two
+    /// Sets the time after which one case or step of a check counts as hung; the default is two
     /// minutes. A check runs on its own thread. If the check hangs, for example because two queues
-    /// wait for each other, the kit reports a failure and does not stop the thread.
+    /// wait for each other, the kit reports a failure, but the thread keeps running.
     #[must_use]
     pub fn timeout(self, timeout: Duration) -> Self {
         Self(Settings { timeout, ..self.0 })
@@ -141,11 +141,11 @@ impl Kit {
                 cases: self.0.cases,
             });
         };
-        let mut skipped = None;
+        let mut skip_reason = None;
         for &element in &check.elements {
-            skipped = skipped.or(self.try_check(check, device, element)?.skipped);
+            skip_reason = skip_reason.or(self.try_check(check, device, element)?.skipped);
         }
-        Ok(skipped)
+        Ok(skip_reason)
     }
 
     /// Runs all checks, one element type after another, and returns the first failure.
@@ -155,8 +155,9 @@ impl Kit {
 
     fn first_failure_on(&self, device: &AnyDevice) -> Option<Failure> {
         let checks = all_checks();
-        let rounds = [None].into_iter().chain(DTYPES.map(Some));
-        let mut cells = rounds.flat_map(|element| checks.iter().map(move |check| (check, element)));
+        let elements = [None].into_iter().chain(DTYPES.map(Some));
+        let mut cells =
+            elements.flat_map(|element| checks.iter().map(move |check| (check, element)));
         cells.find_map(|(check, element)| {
             let applies = check.elements.contains(&element);
             applies.then(|| self.try_check(check, device, element).err()).flatten()

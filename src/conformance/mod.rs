@@ -26,9 +26,9 @@
 //! - The kit draws random cases from a seed, and shrinks a random case that fails.
 //! - A native kernel must use operands on the device only in its ledger scope, so that ledgers
 //!   attribute each transfer to a kernel.
-//! - A device may implement [`Memory::inject_failure`]. The kit then checks what happens after
-//!   failures. On other devices, the report and the tests say that the kit skipped these checks.
-//! - A check runs on its own thread. If one of its steps takes longer than [`Kit::timeout`], the
+//! - If a device implements [`Memory::inject_failure`], the kit checks the device's behaviour after
+//!   failures. If not, the report and the tests say that the kit skipped these checks.
+//! - A check runs on its own thread. If a step of the check takes longer than [`Kit::timeout`], the
 //!   check fails with the name of the step, so that a deadlock does not block the kit.
 
 // Modules are in dependency order: each module imports only from modules higher in the list.

@@ -34,7 +34,7 @@ pub(super) struct Placement {
 }
 
 impl fmt::Debug for Placement {
-    /// Formats a placement in few words, such as `device, 3 before, 2 after`.
+    /// Formats a placement briefly, such as `device, 3 before, 2 after`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let side = match self.side {
             Side::Host => "host",

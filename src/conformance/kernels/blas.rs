@@ -123,7 +123,7 @@ fn check_large_result<T: Element>(
     oracle: fn(&[f64], &[f64]) -> Expected,
     combine: fn(f64, f64) -> f64,
 ) -> Verdict {
-    // Large cases take long, so the kit runs them only in `f32`. All sums are exact in `f32`.
+    // Large cases are slow, so the kit runs them only in `f32`. All sums are exact in `f32`.
     if T::DTYPE != DType::F32 {
         return Ok(());
     }
@@ -221,8 +221,8 @@ fn large_dot_strided<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         repeated(&period, len.div_ceil(PERIOD))[..len].to_vec()
     });
     // No kernel may skip the last terms.
-    let last = case.n - LAST.len();
-    for (i, value) in (last..).zip(LAST.map(T::from_f64)) {
+    let first_of_last = case.n - LAST.len();
+    for (i, value) in (first_of_last..).zip(LAST.map(T::from_f64)) {
         (x[2 * i], y[i]) = (value, value);
     }
     let want: f64 = (0..case.n).map(|i| x[2 * i].to_f64() * y[i].to_f64()).sum();
@@ -257,8 +257,9 @@ fn amax<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     // Each case tests a different position `at` of the largest element, of an infinity and of a
     // NaN.
     runner.try_cases((0..70).step_by(3), |&at: &usize| {
-        let large = [(-5.0, Placement::CORNERS[1]), (f64::NEG_INFINITY, Placement::CORNERS[1])];
-        for (value, place) in large.into_iter().chain([(f64::NAN, Placement::WHOLE)]) {
+        let large_values =
+            [(-5.0, Placement::CORNERS[1]), (f64::NEG_INFINITY, Placement::CORNERS[1])];
+        for (value, place) in large_values.into_iter().chain([(f64::NAN, Placement::WHOLE)]) {
             let mut x = Values::Integers.stream(1).take::<T>(70);
             x[at] = T::from_f64(value);
             let x = Operand::new(runner.device, &x, place)?;

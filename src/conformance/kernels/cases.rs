@@ -68,9 +68,9 @@ impl CaseSetup {
     /// Returns setups that together try every placement of every operand. Adjacent operands have
     /// different placements.
     fn placements() -> impl Iterator<Item = Self> {
-        let corners = Placement::CORNERS;
-        (0..corners.len()).map(move |turn| Self {
-            places: std::array::from_fn(|operand| corners[(turn + operand) % corners.len()]),
+        let placements = Placement::CORNERS;
+        (0..placements.len()).map(move |turn| Self {
+            places: std::array::from_fn(|operand| placements[(turn + operand) % placements.len()]),
             ..Self::WHOLE
         })
     }
@@ -133,7 +133,7 @@ pub(super) struct Cases<C: Debug> {
     pub(super) random_cases: BoxedStrategy<C>,
     /// Kernel calls that must fail if one operand has a wrong length.
     pub(super) refused_calls: Vec<C>,
-    pub(super) large: Vec<LargeCase<C>>,
+    pub(super) large_cases: Vec<LargeCase<C>>,
 }
 
 /// Case of a kernel call with large operands, which hold copies of the operands of a small case.
@@ -145,7 +145,7 @@ pub(super) struct LargeCase<C> {
     pub(super) large_case: C,
     /// Number of copies.
     pub(super) copies: usize,
-    /// Names of the operands that are the same in both cases.
+    /// Names of the operands that the large case does not repeat.
     pub(super) shared: &'static [&'static str],
 }
 
@@ -164,25 +164,25 @@ impl<C: Clone + Debug + 'static> Cases<C> {
     /// Creates cases that combine every corner case with integers and with real numbers, and the
     /// last corner case with every placement and with special values.
     pub(super) fn new(
-        corners: Vec<C>,
+        corner_cases: Vec<C>,
         random_cases: impl Strategy<Value = C> + 'static,
         refused_call: C,
     ) -> Self {
         let mut fixed_cases = Vec::new();
         for values in [Values::Integers, Values::Reals] {
             let setup = CaseSetup { values, ..CaseSetup::WHOLE };
-            fixed_cases.extend(corners.iter().map(|corner| (corner.clone(), setup)));
+            fixed_cases.extend(corner_cases.iter().map(|case| (case.clone(), setup)));
         }
-        if let Some(last) = corners.last() {
+        if let Some(last_case) = corner_cases.last() {
             let setups = CaseSetup::placements().chain([CaseSetup::FAR]);
             let setups = setups.chain(CaseSetup::specials());
-            fixed_cases.extend(setups.map(|setup| (last.clone(), setup)));
+            fixed_cases.extend(setups.map(|setup| (last_case.clone(), setup)));
         }
         Self {
             fixed_cases,
             random_cases: random_cases.boxed(),
             refused_calls: vec![refused_call],
-            large: Vec::new(),
+            large_cases: Vec::new(),
         }
     }
 
@@ -207,28 +207,28 @@ impl<C: Clone + Debug + 'static> Cases<C> {
         self
     }
 
-    /// Adds a large case. Each of its operands holds `copies` copies of the operand of
-    /// `small_case`, except for the operands with the names `shared`, which are the same in both
-    /// cases.
+    /// Adds a large case. Each operand of the large case holds `copies` copies of the operand of
+    /// `small_case`, except for the operands with the names `shared`, which are equal to those of
+    /// `small_case`.
     pub(super) fn and_large(
         mut self,
         [small_case, large_case]: [C; 2],
         copies: usize,
         shared: &'static [&'static str],
     ) -> Self {
-        self.large.push(LargeCase { small_case, large_case, copies, shared });
+        self.large_cases.push(LargeCase { small_case, large_case, copies, shared });
         self
     }
 
     /// Adds large cases with operands that do not repeat smaller operands.
-    pub(super) fn and_whole(mut self, wholes: impl IntoIterator<Item = C>) -> Self {
-        let large = |large_case: C| LargeCase {
+    pub(super) fn and_whole(mut self, cases: impl IntoIterator<Item = C>) -> Self {
+        let to_large_case = |large_case: C| LargeCase {
             small_case: large_case.clone(),
             large_case,
             copies: 1,
             shared: &[],
         };
-        self.large.extend(wholes.into_iter().map(large));
+        self.large_cases.extend(cases.into_iter().map(to_large_case));
         self
     }
 
@@ -249,8 +249,8 @@ impl<C: Clone + Debug + 'static> Cases<C> {
                 .collect(),
             random_cases: random_cases.boxed(),
             refused_calls: self.refused_calls.into_iter().zip(cycled_parameters()).collect(),
-            large: self
-                .large
+            large_cases: self
+                .large_cases
                 .into_iter()
                 .zip(cycled_parameters())
                 .map(|(LargeCase { small_case, large_case, copies, shared }, parameter)| {
@@ -275,7 +275,7 @@ impl<C: Clone + Debug + 'static> Cases<C> {
             fixed_cases,
             random_cases: random_cases.boxed(),
             refused_calls: Vec::new(),
-            large: Vec::new(),
+            large_cases: Vec::new(),
         }
     }
 }
@@ -341,7 +341,8 @@ pub(super) fn vector_cases() -> Cases<Vector> {
         LENGTHS.into_iter().map(of_len).chain(scaled_cases).map(|case| (case, CaseSetup::WHOLE));
     let setups = CaseSetup::pairs_of_placements().chain([CaseSetup::FAR]);
     let placed_cases = setups.map(|setup| (of_len(37), setup));
-    // A sum of 5 elements is often finite, and a vector of 90 elements holds every special value.
+    // A vector of 5 elements often has no special value, so that its sum is finite. A vector of 90
+    // elements has every special value.
     let special_cases =
         [(5, 0.5, 2.0), (90, 0.5, 2.0), (90, 0.0, 2.0), (90, 2.0, 0.0), (90, 0.0, 0.0)]
             .map(|(len, alpha, beta)| Vector { len, alpha, beta });

@@ -106,7 +106,7 @@ fn convolve_with_activation<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         Ok(())
     };
     runner.try_all(&convolution_cases()?, test)?;
-    // Large cases take long, so the kit runs them only in `f32`.
+    // Large cases are slow, so the kit runs them only in `f32`.
     if T::DTYPE == DType::F32 {
         runner.try_cases(large_convolutions()?, |op| test(op, &CaseSetup::WHOLE))?;
     }
@@ -135,7 +135,7 @@ fn convolve_backward_filters<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         |op, setup| {
             let [x, (_, before), _, (_, mut dy)] = operands::<T>(op, setup);
             if setup.values == Values::Specials {
-                // A kernel may multiply gradients by padding.
+                // A kernel may multiply gradients by padding, and infinity times padding is NaN.
                 dy = Values::Integers.stream(setup.seed).take(dy.len());
             }
             ([x, ("dy", dy)], [("dfilters", before)])
@@ -185,7 +185,7 @@ fn window_cases() -> Result<Cases<Window>> {
 /// Returns cases of convolutions: every window of [`window_corners`], several groups, depthwise
 /// filters, and 1 × 1 convolutions, which are matrix products.
 fn convolution_cases() -> Result<Cases<Convolution>> {
-    let mut corners = vec![
+    let mut corner_cases = vec![
         Convolution::new(0, 2, 1, small_window()?)?,
         Convolution::new(2, 0, 1, small_window()?)?,
         Convolution::new(2, 6, 3, window(3, &[[6, 3, 1, 1, 1], [5, 3, 2, 1, 1]])?)?,
@@ -196,9 +196,9 @@ fn convolution_cases() -> Result<Cases<Convolution>> {
         Convolution::new(1, 3, 1, window(6, &[[67, 3, 1, 1, 1]])?)?,
     ];
     for window in window_corners()? {
-        corners.push(Convolution::new(2, 3, 1, window)?);
+        corner_cases.push(Convolution::new(2, 3, 1, window)?);
     }
-    Ok(Cases::new(corners, random_convolution(), Convolution::new(2, 2, 2, small_window()?)?))
+    Ok(Cases::new(corner_cases, random_convolution(), Convolution::new(2, 2, 2, small_window()?)?))
 }
 
 /// Returns four convolutions: with more than 65,535 images, with more than 32,767 planes, with more

@@ -26,9 +26,9 @@ fn unusual_bits<T: Element>() -> Vec<T> {
     };
     let (sign, fraction) = (1u64 << (bits - 1), (1u64 << mantissa) - 1);
     let exponent = (sign - 1) & !fraction;
-    let signalling = exponent | fraction >> 1;
+    let signalling_nan = exponent | fraction >> 1;
     let patterns =
-        [1, sign | 1, fraction, sign | fraction, 0, sign, exponent | fraction, signalling];
+        [1, sign | 1, fraction, sign | fraction, 0, sign, exponent | fraction, signalling_nan];
     let element = |bits: u64| {
         let mut element = [T::default()];
         let bytes = T::bytes_of_mut(&mut element);

@@ -102,16 +102,16 @@ impl CheckRunner<'_> {
             let mut results = outputs.iter().zip(&y).zip(&got).zip(&want);
             results.try_for_each(|(((output, y), got), want)| {
                 let mut shown_values = shown_operands(&inputs, &x, got.len());
-                let before = format!("old {}", output.0);
+                let old_name = format!("old {}", output.0);
                 if y.iter().any(|y| !y.is_nan()) {
-                    shown_values.push((&before, y));
+                    shown_values.push((&old_name, y));
                 }
                 want.compare(Output::from(output.0).of(&shown_values), got, setup.values)
             })
         })?;
-        // Large cases take long, so the kit runs them only in `f32`.
-        let mut large = cases.large.iter().filter(|_| T::DTYPE == DType::F32);
-        large.try_for_each(|large| {
+        // Large cases are slow, so the kit runs them only in `f32`.
+        let mut large_cases = cases.large_cases.iter().filter(|_| T::DTYPE == DType::F32);
+        large_cases.try_for_each(|large| {
             self.start_step(format!("large case: {:?}", large.large_case));
             let (inputs, outputs) = operands(&large.small_case, &CaseSetup::WHOLE);
             let (x, y) = (inputs.each_ref().map(wide_named), outputs.each_ref().map(wide_named));
@@ -192,9 +192,9 @@ impl CheckRunner<'_> {
             operand.unchanged(source)?;
             want.compare(Output::from(output).of(&shown_values), &got, setup.values)
         })?;
-        // Large cases take long, so the kit runs them only in `f32`.
-        let mut large = cases.large.iter().filter(|_| T::DTYPE == DType::F32);
-        large.try_for_each(|large| {
+        // Large cases are slow, so the kit runs them only in `f32`.
+        let mut large_cases = cases.large_cases.iter().filter(|_| T::DTYPE == DType::F32);
+        large_cases.try_for_each(|large| {
             self.start_step(format!("large case: {:?}", large.large_case));
             let ((_, x), inputs, output) = operands(&large.small_case, &CaseSetup::WHOLE);
             let other_inputs = inputs.each_ref().map(wide_named);
@@ -334,13 +334,14 @@ pub(super) fn as_slices<T, const N: usize>(
     operands.each_ref().map(|(name, values)| (*name, &values[..]))
 }
 
-/// Returns the inputs with the length `len` of an output. A failure message shows their elements.
+/// Returns the inputs that are as long as an output of `len` elements. A failure message shows the
+/// elements of these inputs.
 fn shown_operands<'a, T>(
     inputs: &[NamedValues<T>],
-    wide: &'a [Vec<f64>],
+    wide_values: &'a [Vec<f64>],
     len: usize,
 ) -> Vec<(&'a str, &'a [f64])> {
-    let named_inputs = inputs.iter().zip(wide).map(|((name, _), x)| (*name, &x[..]));
+    let named_inputs = inputs.iter().zip(wide_values).map(|((name, _), x)| (*name, &x[..]));
     named_inputs.filter(|(_, x)| x.len() == len).collect()
 }
 

@@ -78,7 +78,7 @@ fn gather<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let rows = Operand::new(runner.device, &[0, 1], Placement::WHOLE)?;
     let op = RowIndexing { table: 2, width: 4, count: 2 };
     expect_copied_bits::<T>(runner, |[x], [y]| runner.device.gather(&op, x, rows.view()?, y))?;
-    // More than 65,535 rows.
+    // Gather more than 65,535 rows.
     let mut stream = Values::Integers.stream(1);
     let (table, indices) = (stream.take::<T>(30), stream.indices(10, PERIOD));
     let indices: Vec<_> = indices.into_iter().map(|index| index as u32).collect();
@@ -104,7 +104,7 @@ fn scatter_add<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
             ExpectedOutput::Nearest(oracle::scatter_add(table, op.width, rows, y, round))
         },
     )?;
-    // More than 65,535 rows, whose sums are exact.
+    // Add more than 65,535 rows. The sums are exact in `f32`, the only type of large cases.
     let rows = vec![[1, 0, 1]; PERIOD * ROW_COPIES / 3].concat();
     let op = RowIndexing { table: 2, width: 1, count: rows.len() };
     let y = vec![T::from_f64(1.0); rows.len()];
@@ -211,8 +211,8 @@ fn to_indices<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
             runner.device.to_indices(bound, x, y)
         }
     };
-    let corners = vec![(1, 0), (1, 1), (9, 40), (200, 1025), (u32::MAX, 3)];
-    let cases = Cases::new(corners, (1..200u32, 0..99usize), (4, 4));
+    let corner_cases = vec![(1, 0), (1, 1), (9, 40), (200, 1025), (u32::MAX, 3)];
+    let cases = Cases::new(corner_cases, (1..200u32, 0..99usize), (4, 4));
     runner.try_all(&cases, |&(bound, count), setup| {
         // All element types represent the integers up to 256 exactly.
         let want = setup.stream().indices(bound.min(200) as usize, count);
@@ -284,7 +284,7 @@ fn permutation(shape: &[usize], order: &[usize]) -> Result<Permute> {
 /// Returns cases of permutations: no axes, no elements, the identity, transposes with extents near
 /// the sizes of tiles, and channels moved to the end and back.
 fn permutation_cases() -> Result<Cases<Permute>> {
-    let corners = vec![
+    let corner_cases = vec![
         permutation(&[], &[])?,
         permutation(&[3, 0, 2], &[1, 2, 0])?,
         permutation(&[5], &[0])?,
@@ -304,7 +304,7 @@ fn permutation_cases() -> Result<Cases<Permute>> {
     });
     let random_cases =
         shape.prop_filter_map("too large", |(shape, order)| permutation(&shape, &order).ok());
-    Ok(Cases::new(corners, random_cases, permutation(&[2, 3, 2], &[2, 0, 1])?))
+    Ok(Cases::new(corner_cases, random_cases, permutation(&[2, 3, 2], &[2, 0, 1])?))
 }
 
 /// Returns cases of tiling: empty operands, no tiles, one element, and long runs of elements.

@@ -58,7 +58,7 @@ fn softmax_loss<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         |op, [p, label], [loss]| device.softmax_loss(op, p, label, loss),
         |op, [p, label], _| [ExpectedOutput::Within(vec![oracle::softmax_loss(op, p, label)])],
     )?;
-    // A net that has diverged computes NaN probabilities. The loss must then be NaN, too.
+    // A net that has diverged computes NaN probabilities, for which the loss must be NaN.
     let op = softmax_loss_op([3, 2, 1], None, LossNormalization::Full)?;
     let p = [0.5, 0.5, f64::NAN, f64::NAN, 0.25, 0.75].map(T::from_f64);
     let (inputs, loss) = ([("p", &p[..]), ("label", &[T::default(); 3])], ("loss", &unset(1)[..]));
@@ -204,7 +204,7 @@ fn softmax_loss_op(
 /// normalization with and without an ignored label.
 fn softmax_loss_cases() -> Result<Cases<SoftmaxLoss>> {
     use LossNormalization::{BatchSize, Full, Valid};
-    let mut corners = vec![
+    let mut corner_cases = vec![
         softmax_loss_op([0, 3, 2], None, Valid)?,
         softmax_loss_op([1, 1, 1], Some(-1), Valid)?,
         softmax_loss_op([1, 4, 1], Some(0), Valid)?,
@@ -215,12 +215,12 @@ fn softmax_loss_cases() -> Result<Cases<SoftmaxLoss>> {
     ];
     for normalization in NORMALIZATIONS {
         for ignore in [None, Some(2), Some(255)] {
-            corners.push(softmax_loss_op([4, 5, 3], ignore, normalization)?);
+            corner_cases.push(softmax_loss_op([4, 5, 3], ignore, normalization)?);
         }
     }
     let random_cases = (random_shape(), prop::sample::select(&NORMALIZATIONS[..]))
         .prop_map(|((axis, ignore), normalization)| SoftmaxLoss { axis, ignore, normalization });
-    Ok(Cases::new(corners, random_cases, softmax_loss_op([2, 3, 2], None, Valid)?))
+    Ok(Cases::new(corner_cases, random_cases, softmax_loss_op([2, 3, 2], None, Valid)?))
 }
 
 /// Returns a strategy that draws the numbers of positions and classes, and an optional ignored
@@ -253,8 +253,8 @@ fn accuracy_cases() -> Result<Cases<Accuracy>> {
         top_k,
         ignore,
     });
-    let corners = cases.into_iter().map(case).collect::<Result<_>>()?;
-    Ok(Cases::new(corners, random_cases, case(([2, 3, 2], 1, None))?))
+    let corner_cases = cases.into_iter().map(case).collect::<Result<_>>()?;
+    Ok(Cases::new(corner_cases, random_cases, case(([2, 3, 2], 1, None))?))
 }
 
 /// Classification loss, and whether the kernel call passes an infogain matrix.
@@ -355,15 +355,16 @@ fn class_loss_op(kind: ClassLossKind) -> Result<ClassLoss> {
 /// normalization. The tests of wrong operand lengths use the loss kind `refused` and an infogain
 /// matrix.
 fn class_loss_cases(refused: ClassLossKind) -> Result<Cases<MatrixLoss>> {
-    let mut corners = Vec::new();
+    let mut corner_cases = Vec::new();
     for (kind, has_matrix) in KINDS {
         for [outer, extent, inner] in [[0, 3, 2], [1, 1, 1], [1025, 3, 1], [2, 40, 3]] {
             let axis = Axis::new(outer, extent, inner)?;
-            corners.push((ClassLoss { axis, ..class_loss_op(kind)? }, has_matrix));
+            corner_cases.push((ClassLoss { axis, ..class_loss_op(kind)? }, has_matrix));
         }
         for normalization in NORMALIZATIONS {
             let axis = Axis::new(4, 5, 3)?;
-            corners.push((ClassLoss { axis, kind, ignore: Some(2), normalization }, has_matrix));
+            corner_cases
+                .push((ClassLoss { axis, kind, ignore: Some(2), normalization }, has_matrix));
         }
     }
     let normalization = prop::sample::select(&NORMALIZATIONS[..]);
@@ -372,5 +373,5 @@ fn class_loss_cases(refused: ClassLossKind) -> Result<Cases<MatrixLoss>> {
             (ClassLoss { axis, kind, ignore, normalization }, has_matrix)
         },
     );
-    Ok(Cases::new(corners, random_cases, (class_loss_op(refused)?, true)))
+    Ok(Cases::new(corner_cases, random_cases, (class_loss_op(refused)?, true)))
 }

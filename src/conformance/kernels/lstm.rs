@@ -47,8 +47,8 @@ fn lstm_backward<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
 /// stream.
 fn cases() -> Result<Cases<Lstm>> {
     let steps = [(0, 3), (3, 0), (1, 1), (7, 2), (2, 9), (33, 40), (3, 5)];
-    let corners = steps.into_iter().map(|(streams, outputs)| Lstm::new(streams, outputs));
+    let corner_cases = steps.into_iter().map(|(streams, outputs)| Lstm::new(streams, outputs));
     let random_cases = (0..=9usize, 0..=40usize)
         .prop_filter_map("too large", |(streams, outputs)| Lstm::new(streams, outputs).ok());
-    Ok(Cases::new(corners.collect::<Result<_>>()?, random_cases, Lstm::new(2, 3)?))
+    Ok(Cases::new(corner_cases.collect::<Result<_>>()?, random_cases, Lstm::new(2, 3)?))
 }

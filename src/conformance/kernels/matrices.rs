@@ -59,15 +59,15 @@ impl MatrixProduct {
         products.extend(Self::with_gaps());
         let mut fixed_cases: Vec<_> =
             products.into_iter().map(|case| (case, CaseSetup::WHOLE)).collect();
-        let far_case = Self { extents: [5, 7, 6], gaps: [1, 2, 3], ..Self::SMALL };
-        fixed_cases.push((far_case, CaseSetup::FAR));
+        let case = Self { extents: [5, 7, 6], gaps: [1, 2, 3], ..Self::SMALL };
+        fixed_cases.push((case, CaseSetup::FAR));
         fixed_cases.extend(CaseSetup::specials().flat_map(|setup| {
             let case = Self { extents: [4, 9, 5], ..Self::SMALL };
             [(case, setup), (Self { alpha: 0.5, beta: 2.0, trans: [true; 2], ..case }, setup)]
         }));
-        let corners = Placement::CORNERS;
-        for (i, place) in corners.into_iter().enumerate() {
-            let places = [place, corners[(i + 1) % 6], corners[(i + 3) % 6], place, place];
+        let placements = Placement::CORNERS;
+        for (i, place) in placements.into_iter().enumerate() {
+            let places = [place, placements[(i + 1) % 6], placements[(i + 3) % 6], place, place];
             let setup = CaseSetup { places, ..CaseSetup::WHOLE };
             let gaps = Self { beta: 1.0, gaps: [1; 3], ..Self::SMALL };
             fixed_cases.extend([(Self::SMALL, setup), (gaps, setup)]);
@@ -286,8 +286,8 @@ fn check_matrix_products<T: Element>(
         (Gemm::<T>::new(3, 5, 4), GemmBatch { count: 3, stride_a: 12, stride_b: 20, stride_c: 15 });
     let [a, b, c] = [12, 20, 15].map(|len| len * refused_count);
     let short_operands = [("a", a), ("b", b), ("c", c)].map(|(name, len)| {
-        let one_off = |other| if other == name { len - 1 } else { usize::MAX };
-        let lengths = [a.min(one_off("a")), b.min(one_off("b")), c.min(one_off("c"))];
+        let max_len = |other| if other == name { len - 1 } else { usize::MAX };
+        let lengths = [a.min(max_len("a")), b.min(max_len("b")), c.min(max_len("c"))];
         (op, lengths, format!("`{name}` of {} elements instead of at least {len}", len - 1))
     });
     let narrow_matrices = [("lda", [3, 5, 5], 4), ("ldb", [4, 4, 5], 5), ("ldc", [4, 5, 4], 5)];

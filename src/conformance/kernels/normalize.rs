@@ -58,8 +58,8 @@ fn softmax<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     })
 }
 
-/// Axes: one with more than 65,535 rows, one with more than 32,767 elements, and one with more than
-/// 2²⁰ elements per index of the axis.
+/// Three axes: one with more than 65,535 outer indices, one with an extent above 32,767, and one
+/// with more than 2²⁰ inner indices.
 const LARGE_AXES: [Axis; 3] = [
     Axis { outer: ROWS, extent: 3, inner: 1 },
     Axis { outer: 2, extent: 40_009, inner: 3 },
@@ -73,8 +73,8 @@ fn large_rows(cases: Cases<Axis>, shared: &'static [&'static str]) -> Cases<Axis
     cases.and_large([rows(1), rows(ROW_COPIES)], ROW_COPIES, shared)
 }
 
-/// Returns cases with more than 4,096 elements along the axis. A GPU kernel whose thread blocks keep
-/// the axis in registers or shared memory may not have enough space for these cases.
+/// Returns cases with more than 4,096 elements along the axis. Thread blocks of a GPU kernel may
+/// not have enough registers or shared memory to hold all elements along the axis.
 fn long_axes() -> [(Axis, CaseSetup); 2] {
     [[2, 4100, 1], [1, 4100, 2]]
         .map(|[outer, extent, inner]| (Axis { outer, extent, inner }, CaseSetup::WHOLE))
@@ -138,8 +138,8 @@ fn lrn_backward<T: Element>(runner: &CheckRunner<'_>, region: LrnRegion) -> Verd
 
 fn moments<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let device = runner.device;
-    // The means of the operands are near 0 and near 100. With a mean near 100, a variance that is
-    // computed as a difference of squares would lose digits by cancellation.
+    // The operands have a mean near 0 first, then near 100. With a mean near 100, a variance that
+    // is computed as a difference of squares would lose digits by cancellation.
     for has_large_mean in [false, true] {
         let large_axes = LARGE_AXES.into_iter().filter(|_| !has_large_mean);
         let cases = normalization_cases()?.filter(|axis| axis.reduced_count() > 0);
@@ -254,11 +254,11 @@ fn normalization_cases() -> Result<Cases<Axis>> {
         [300, 2, 5],
         [2, 5, 9],
     ];
-    let corners = extents.map(|[outer, extent, inner]| Axis { outer, extent, inner }).into();
+    let corner_cases = extents.map(|[outer, extent, inner]| Axis { outer, extent, inner }).into();
     let extent = || prop_oneof![0..=4usize, 1..=20usize];
     let random_cases = (extent(), prop_oneof![1..=20usize, 1..=300usize], extent())
         .prop_map(|(outer, extent, inner)| Axis { outer, extent, inner });
-    Ok(Cases::new(corners, random_cases, Axis::new(2, 3, 2)?))
+    Ok(Cases::new(corner_cases, random_cases, Axis::new(2, 3, 2)?))
 }
 
 fn lrn_op(region: LrnRegion, [batch, channels, height, width]: [usize; 4], size: usize) -> Lrn {
@@ -286,7 +286,7 @@ fn lrn_cases(region: LrnRegion) -> Cases<Lrn> {
         ([2, 7, 5, 4], 5),
     ];
     let alexnet = Lrn { alpha: 1e-4, k: 1.0, ..lrn_op(region, [1, 9, 4, 4], 5) };
-    let corners = shapes.map(|(shape, size)| lrn_op(region, shape, size));
+    let corner_cases = shapes.map(|(shape, size)| lrn_op(region, shape, size));
     let extents = (0..=2usize, 1..=9usize, 1..=7usize, 1..=7usize);
     let sizes = prop::sample::select(vec![1usize, 3, 5, 7]);
     let constant = |values: &[f64]| prop::sample::select(values.to_vec());
@@ -299,6 +299,6 @@ fn lrn_cases(region: LrnRegion) -> Cases<Lrn> {
             ..lrn_op(region, [n, c, h, w], size)
         },
     );
-    let corners = [alexnet].into_iter().chain(corners).collect();
-    Cases::new(corners, random_cases, lrn_op(region, [1, 3, 2, 2], 3))
+    let corner_cases = [alexnet].into_iter().chain(corner_cases).collect();
+    Cases::new(corner_cases, random_cases, lrn_op(region, [1, 3, 2, 2], 3))
 }

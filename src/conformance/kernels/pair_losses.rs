@@ -50,8 +50,8 @@ fn elementwise_loss<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         |op, [x, t], [loss]| runner.device.elementwise_loss(&narrow::<T>(op), x, t, loss),
         |op, [x, t], _| [ExpectedOutput::Within(vec![oracle::elementwise_loss(op, x, t)])],
     )?;
-    // A net that has diverged computes NaN. The loss must then be NaN, too. With a target of 0, the
-    // contrastive losses compare the margin with `x`.
+    // A net that has diverged computes NaN predictions, for which the loss must be NaN. With a
+    // target of 0, the contrastive losses compare the margin with `x`.
     for kind in KINDS {
         let normalization = LossNormalization::Full;
         let op = ElementwiseLoss { kind, batch: 3, item_len: 1, ignore: None, normalization };
@@ -62,7 +62,7 @@ fn elementwise_loss<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         })?;
         expect_nearest("loss of NaN operands", &got, &[f64::NAN])?;
     }
-    // Large cases take long, so the kit runs them only in `f32`. Only the last of 2²⁰ + 3 elements
+    // Large cases are slow, so the kit runs them only in `f32`. Only the last of 2²⁰ + 3 elements
     // differs from its target.
     if T::DTYPE != DType::F32 {
         return Ok(());
@@ -110,11 +110,11 @@ fn cases() -> Cases<ElementwiseLoss<f64>> {
         let (ignore, normalization) = (None, LossNormalization::Full);
         ElementwiseLoss { kind, batch, item_len, ignore, normalization }
     };
-    let mut corners = Vec::new();
+    let mut corner_cases = Vec::new();
     for kind in KINDS {
         let sizes = [(0, 3), (1, 1), (1025, 1), (5, 4099)];
-        corners.extend(sizes.map(|(batch, item_len)| loss_op(kind, batch, item_len)));
-        corners.extend(NORMALIZATIONS.map(|normalization| ElementwiseLoss {
+        corner_cases.extend(sizes.map(|(batch, item_len)| loss_op(kind, batch, item_len)));
+        corner_cases.extend(NORMALIZATIONS.map(|normalization| ElementwiseLoss {
             ignore: Some(1),
             normalization,
             ..loss_op(kind, 4, 15)
@@ -127,5 +127,5 @@ fn cases() -> Cases<ElementwiseLoss<f64>> {
         random_cases.prop_map(move |(kind, batch, item_len, ignore, normalization)| {
             ElementwiseLoss { ignore, normalization, ..loss_op(kind, batch, item_len) }
         });
-    Cases::new(corners, random_cases, loss_op(Squared, 2, 3))
+    Cases::new(corner_cases, random_cases, loss_op(Squared, 2, 3))
 }

@@ -25,11 +25,11 @@ fn max_pool<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         // maximum.
         let special_values =
             [f64::NAN, f64::NEG_INFINITY, max_pool_start::<T>(), f64::INFINITY, -0.0];
-        let numbers_with_specials = numbers.iter().map(|x| match stream.indices(8, 1)[..] {
+        let numbers_with_special_values = numbers.iter().map(|x| match stream.indices(8, 1)[..] {
             [i @ 0..5] => T::from_f64(special_values[i]),
             _ => *x,
         });
-        for x in [numbers_with_specials.collect(), numbers.clone()] {
+        for x in [numbers_with_special_values.collect(), numbers.clone()] {
             let want = oracle::max_pool(op, &wide(&x), max_pool_start::<T>());
             expect_pooled(runner, op, setup, &x, want, |x, y, mask| {
                 device.max_pool(op, x, y, mask)
@@ -51,13 +51,13 @@ fn max_pool<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     check_pool_lengths::<T>(runner, &op, |x, y, mask| device.max_pool(&op, x, y, mask))
 }
 
-/// Runs `test` on two descriptors of pooling that differ only in the number of planes: [`PERIOD`],
-/// and more than 65,535.
+/// Runs `test` on two descriptors of pooling, one with [`PERIOD`] planes and one with more than
+/// 65,535 planes; all other fields are equal.
 fn large_pool<T: Element>(
     runner: &CheckRunner<'_>,
     test: impl Fn([Pool2d; 2]) -> Verdict,
 ) -> Verdict {
-    // Large cases take long, so the kit runs them only in `f32`.
+    // Large cases are slow, so the kit runs them only in `f32`.
     if T::DTYPE != DType::F32 {
         return Ok(());
     }
@@ -98,19 +98,19 @@ fn check_pool_lengths<T: Element>(
     ) -> Result<()>,
 ) -> Verdict {
     let (x, y) = ([("x", op.input_len())], [("y", op.output_len())]);
-    let mask_verdict = RefCell::new(Ok(()));
+    let mask_result = RefCell::new(Ok(()));
     runner.check_lengths(x, y, |[x], [y]| {
         // The mask fills a memory that is valid on the host, so the check also finds a kernel that
         // marks the host side as stale.
         let mut mask = unset_mask(runner.device, op.output_len(), Placement::CORNERS[2])?;
         let result = kernel(x, y, mask.view_mut()?);
-        if let verdict @ Err(_) = mask.unchanged("mask") {
-            *mask_verdict.borrow_mut() = verdict;
+        if let error @ Err(_) = mask.unchanged("mask") {
+            *mask_result.borrow_mut() = error;
         }
         result
     })?;
-    let mask_verdict = mask_verdict.into_inner();
-    mask_verdict.map_err(|flaw| flaw.in_case("in a refused call with", &"a wrong `x` or `y`"))?;
+    let mask_result = mask_result.into_inner();
+    mask_result.map_err(|flaw| flaw.in_case("in a refused call with", &"a wrong `x` or `y`"))?;
     runner.try_cases([op.output_len() - 1, op.output_len() + 1], |&len| {
         let mut mask = unset_mask(runner.device, len, Placement::CORNERS[1])?;
         let invalid = format!("`mask` of {len} elements instead of {}", op.output_len());
@@ -296,7 +296,7 @@ fn small_pool() -> Result<Pool2d> {
 /// or outside the padded plane, leave gaps, overlap, or cover the plane.
 fn pool_cases() -> Result<Cases<Pool2d>> {
     use PoolRounding::{Ceil, Floor};
-    let corners = vec![
+    let corner_cases = vec![
         Pool2d::new(0, [4, 4], [2, 2], [2, 2], [0, 0], Ceil)?,
         Pool2d::new(2, [0, 3], [2, 2], [1, 1], [1, 1], Ceil)?,
         Pool2d::new(1, [1, 1], [1, 1], [1, 1], [0, 0], Ceil)?,
@@ -319,7 +319,7 @@ fn pool_cases() -> Result<Cases<Pool2d>> {
         Pool2d::new(2, [64, 66], [2, 2], [2, 2], [0, 0], Ceil)?,
         small_pool()?,
     ];
-    Ok(Cases::new(corners, random_pool(), small_pool()?))
+    Ok(Cases::new(corner_cases, random_pool(), small_pool()?))
 }
 
 fn random_pool() -> impl Strategy<Value = Pool2d> {

@@ -62,10 +62,10 @@ fn cases<P: Copy + Debug + 'static>(choices: &'static [P]) -> Cases<RandomCase<P
 fn generated_numbers<U: Storable>(
     runner: &CheckRunner<'_>,
     setup: &CaseSetup,
-    before: &[U],
+    old_y: &[U],
     mut kernel: impl FnMut(ViewMut<'_, U, AnyDevice>) -> Result<()>,
 ) -> Verdict<Vec<U>> {
-    let [y] = runner.call::<U, U, 0, 1>(setup, [], [("y", before)], |[], [y]| kernel(y))?;
+    let [y] = runner.call::<U, U, 0, 1>(setup, [], [("y", old_y)], |[], [y]| kernel(y))?;
     Ok(y)
 }
 
@@ -80,8 +80,8 @@ fn check_large<U: Storable + PartialEq>(
     kernel: impl FnMut(ViewMut<'_, U, AnyDevice>) -> Result<()>,
     check: impl Fn(&[U], Range<usize>) -> Verdict,
 ) -> Verdict {
-    let before = vec![unset_value; PERIOD * COPIES];
-    let got = generated_numbers(runner, &CaseSetup::WHOLE, &before, kernel)?;
+    let old_y = vec![unset_value; PERIOD * COPIES];
+    let got = generated_numbers(runner, &CaseSetup::WHOLE, &old_y, kernel)?;
     let middle_index = 1 << 16;
     for range in [0..9, middle_index - 9..middle_index + 9, got.len() - 9..got.len()] {
         check(&got[range.clone()], range.clone())
@@ -127,7 +127,7 @@ fn uniform<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
             expect_bits("y", &got, &oracle::uniform(key, (low, high), 0..len))
         },
     )?;
-    // Large cases take long, so the kit runs them only in `f32`.
+    // Large cases are slow, so the kit runs them only in `f32`.
     if T::DTYPE == DType::F32 {
         let (key, bounds) = (LARGE_KEY, (-1.0, 1.0));
         let kernel = |y: ViewMut<'_, T, AnyDevice>| device.uniform(key, bounds.0, bounds.1, y);
@@ -158,10 +158,15 @@ fn gaussian<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         let got = normals::<T>(runner, case, setup)?;
         let (mean, std) = case.parameters;
         expect_within("y", &got, &oracle::gaussian::<T>(case.key, case.parameters, 0..case.len))?;
-        let rounded = normals::<f64>(runner, case, setup)?.into_iter().map(T::from_f64);
-        expect_bits("y (expected: y in `f64`, rounded)", &got, &rounded.collect::<Vec<_>>())?;
-        // The oracle's elementary functions may round differently from those of kernels, so its
-        // error bound is not 0. The results must be bit-identical to those of the host kernel.
+        let rounded_normals = normals::<f64>(runner, case, setup)?.into_iter().map(T::from_f64);
+        expect_bits(
+            "y (expected: y in `f64`, rounded_normals)",
+            &got,
+            &rounded_normals.collect::<Vec<_>>(),
+        )?;
+        // The oracle's logarithm and cosine may round differently from the kernel's, so the
+        // comparison with the oracle allows rounding errors. The results must also be bit-identical
+        // to those of the host kernel.
         let mut host_y = unset::<T>(case.len);
         host::gaussian(Workers::global(), case.key, mean, std, &mut host_y)?;
         expect_bits("y (expected: y of the CPU)", &got, &host_y)
@@ -195,12 +200,12 @@ fn dropout<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         },
         |case, x, [], y| device.dropout(case.key, case.parameters, x, y),
         |&RandomCase { key, len, parameters: keep }, x, []| {
-            let element = |(&drawn, x): (&u32, &f64)| match drawn {
+            let element = |(&bit, x): (&u32, &f64)| match bit {
                 0 => Expected::exact(0.0),
                 _ => Expected::approx(x / keep, 2.0),
             };
-            let drawn = oracle::bernoulli(key, keep, 0..len);
-            ExpectedOutput::Within(drawn.iter().zip(x).map(element).collect())
+            let bits = oracle::bernoulli(key, keep, 0..len);
+            ExpectedOutput::Within(bits.iter().zip(x).map(element).collect())
         },
     )?;
     if T::DTYPE == DType::F32 {

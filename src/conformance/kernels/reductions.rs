@@ -69,7 +69,7 @@ fn large_rows(cases: Cases<AxisCase>) -> Cases<AxisCase> {
     cases.and_large([rows(1), rows(ROW_COPIES)], ROW_COPIES, &[])
 }
 
-/// Returns 2²⁰ + 3 integers. The largest and the smallest integer are among the last three.
+/// Returns 2²⁰ + 3 integers, of which the last three include the largest and the smallest.
 fn large_axis<T: Element>() -> Vec<T> {
     let mut x = repeated(&Values::Integers.stream(1).take::<T>(PERIOD), COPIES);
     let start = x.len() - 3;
@@ -79,7 +79,7 @@ fn large_axis<T: Element>() -> Vec<T> {
 
 /// Checks the reduction of 2²⁰ + 3 elements to one.
 fn large_reduction<T: Element>(runner: &CheckRunner<'_>, op: Reduce) -> Verdict {
-    // Large cases take long, so the kit runs them only in `f32`. All sums are exact in `f32`.
+    // Large cases are slow, so the kit runs them only in `f32`. All sums are exact in `f32`.
     if T::DTYPE != DType::F32 {
         return Ok(());
     }
@@ -179,7 +179,7 @@ fn arg_max<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         let (axis, y) = (Axis::new(1, x.len(), 1)?, ("y of a large axis", &[UNSET][..]));
         let [got] = runner.call(&CaseSetup::WHOLE, [("x", &x)], [y], kernel(axis))?;
         expect_bits(y.0, &got, &[x.len() as u32 - 2])?;
-        // The operand may also have more than 65,535 rows.
+        // Arg max of more than 65,535 rows.
         let rows = Values::Integers.stream(1).take::<T>(3 * PERIOD);
         let want = oracle::arg_max(&Axis::new(PERIOD, 3, 1)?, &wide(&rows));
         let (x, axis) = (repeated(&rows, ROW_COPIES), Axis::new(ROW_COPIES * PERIOD, 3, 1)?);
@@ -202,8 +202,8 @@ fn top_k<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     runner.try_all(&axis_cases(), |&AxisCase { axis, .. }, setup| {
         let op = TopK { axis, k: 1 + setup.seed as usize % axis.extent.min(5) };
         let x = with_nans::<T>(&axis, setup);
-        let before = unset(op.k * axis.reduced_count());
-        let outputs = ["values", "indices"].map(|name| (name, &before[..]));
+        let old_output = unset(op.k * axis.reduced_count());
+        let outputs = ["values", "indices"].map(|name| (name, &old_output[..]));
         let [values, indices] = runner.call(setup, [("x", &x)], outputs, kernel(op))?;
         let (at, want): (Vec<_>, Vec<_>) = oracle::top_k(&op, &wide(&x)).into_iter().unzip();
         expect_bits("values", &values, &at.iter().map(|&at| x[at]).collect::<Vec<_>>())?;
@@ -215,8 +215,8 @@ fn top_k<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let (at, places): (Vec<_>, Vec<_>) = oracle::top_k(&small_op, &wide(&x)).into_iter().unzip();
     let values = at.iter().map(|&at| x[at].to_f64()).collect();
     let want = [ExpectedOutput::Bits(values), ExpectedOutput::Nearest(places)];
-    let before = unset::<T>(2 * PERIOD);
-    let outputs = ["values", "indices"].map(|name| ((name, &before[..]), ROW_COPIES));
+    let old_output = unset::<T>(2 * PERIOD);
+    let outputs = ["values", "indices"].map(|name| ((name, &old_output[..]), ROW_COPIES));
     runner.try_large([(("x", &x[..]), ROW_COPIES)], outputs, kernel(large_op), want)?;
     let axis = Axis::new(2, 3, 4)?;
     let (x, outputs) = ([("x", 24)], [("values", 16), ("indices", 16)]);

@@ -62,7 +62,7 @@ fn solver_update<T: Element>(runner: &CheckRunner<'_>, rule: Rule) -> Verdict {
         }
         update::<T>(runner, (*len, 1), op, setup, true)
     })?;
-    // Large cases take long, so the kit runs them only in `f32`.
+    // Large cases are slow, so the kit runs them only in `f32`.
     if T::DTYPE == DType::F32 {
         runner.try_cases(&cases.refused_calls, |(_, op)| {
             update::<T>(runner, (PERIOD, COPIES), op, &CaseSetup::WHOLE, false)
@@ -116,22 +116,24 @@ fn update<T: Element>(
     operands.dw.unchanged("dw")?;
 
     let old_value = |n: usize, i: usize| history.get(n).map_or(0.0, |values| values[i].to_f64());
-    let old = |i| Weight { w: start(i), h: old_value(0, i), k: old_value(1, i) };
-    let new: Vec<Weight<Expected>> =
-        (0..len).map(|i| oracle::solver_update(op, dw[i].to_f64(), &old(i))).collect();
-    let want: [Vec<Expected>; 2] =
-        [new.iter().map(|new| new.h).collect(), new.iter().map(|new| new.k).collect()];
+    let old_weight = |i| Weight { w: start(i), h: old_value(0, i), k: old_value(1, i) };
+    let new_weights: Vec<Weight<Expected>> =
+        (0..len).map(|i| oracle::solver_update(op, dw[i].to_f64(), &old_weight(i))).collect();
+    let want: [Vec<Expected>; 2] = [
+        new_weights.iter().map(|new| new.h).collect(),
+        new_weights.iter().map(|new| new.k).collect(),
+    ];
     for (i, (history, want)) in operands.history.iter().zip(&want).enumerate() {
         let name = format!("history {i}");
         let compare = |copy: &[T::Acc]| setup.values.compare(&name, copy, want);
         expect_copies(&name, &history.values()?, len, compare)?;
     }
     let (weights, want): (_, Vec<_>) =
-        (operands.weights.values()?, new.iter().map(|new| new.w).collect());
+        (operands.weights.values()?, new_weights.iter().map(|new| new.w).collect());
     let Some(masters) = &operands.masters else {
         let (dw, w) = (wide(&dw), wide(&w));
-        let shown = [("dw", &dw[..]), ("old weights", &w)];
-        let output = Output::from("weights").of(&shown);
+        let shown_operands = [("dw", &dw[..]), ("old weights", &w)];
+        let output = Output::from("weights").of(&shown_operands);
         let compare = |copy: &[T]| setup.values.compare(output, copy, &want);
         return expect_copies("weights", &weights, len, compare);
     };
@@ -141,8 +143,8 @@ fn update<T: Element>(
     let want: Vec<_> = want.into_iter().map(|want| Expected { inexact: true, ..want }).collect();
     setup.values.compare("masters", &masters, &want)?;
     // The bits of a NaN are unspecified.
-    let rounded: Vec<T> = masters.iter().map(|&master| T::from_acc(master)).collect();
-    expect_nearest("weights", &weights, &wide(&rounded))
+    let rounded_masters: Vec<T> = masters.iter().map(|&master| T::from_acc(master)).collect();
+    expect_nearest("weights", &weights, &wide(&rounded_masters))
 }
 
 /// Checks that the kernel refuses operands, including master weights, that are one element too
@@ -150,10 +152,10 @@ fn update<T: Element>(
 fn check_operands<T: Element>(runner: &CheckRunner<'_>, rule: Rule) -> Verdict {
     let op = narrow::<T>(&update_cases(rule).refused_calls[0].1);
     let right_lengths = vec![7; 2 + op.rule.history_count()];
-    let one_off =
+    let with_len =
         |i: usize, len| (0..right_lengths.len()).map(|j| if i == j { len } else { 7 }).collect();
     let mut wrong_lengths: Vec<Vec<usize>> =
-        (0..right_lengths.len()).flat_map(|i| [6, 8].map(|len| one_off(i, len))).collect();
+        (0..right_lengths.len()).flat_map(|i| [6, 8].map(|len| with_len(i, len))).collect();
     wrong_lengths.extend([right_lengths[1..].to_vec(), [&right_lengths[..], &[7]].concat()]);
     fn ones<E: Element>(device: &AnyDevice, len: usize) -> Result<Operand<E>> {
         Operand::new(device, &vec![E::from_f64(1.0); len], Placement::CORNERS[1])
@@ -232,7 +234,7 @@ fn update_cases(rule: Rule) -> Cases<(usize, SolverUpdate<f64>)> {
         .flat_map(|constants| penalties.map(|penalty| (19, update(penalty, constants))));
     let lengths = [0, 1, 2, 3, 31, 33, 255, 257, 1025, 4099];
     let usual_case = (7, update(Regularization::L2, usual_constants));
-    let corners = constants.chain(lengths.map(|len| (len, usual_case.1))).collect();
+    let corner_cases = constants.chain(lengths.map(|len| (len, usual_case.1))).collect();
     let choices = [
         [0.0, 1.0, 0.5, 0.25],
         [0.0, 1.0, 0.5, 0.5],
@@ -243,5 +245,5 @@ fn update_cases(rule: Rule) -> Cases<(usize, SolverUpdate<f64>)> {
     let constants = choices.map(|values| prop::sample::select(values.to_vec()));
     let random_cases = (0..1500usize, prop::sample::select(penalties.to_vec()), constants)
         .prop_map(move |(len, penalty, constants)| (len, update(penalty, constants)));
-    Cases::new(corners, random_cases, usual_case)
+    Cases::new(corner_cases, random_cases, usual_case)
 }

@@ -221,8 +221,8 @@ impl Kernel {
             return Ok(false);
         }
         if (self.call)(device, &inputs, &mut outputs).is_ok() {
-            // The kernel allocated no memory, or handled the failure. If the injected failure is
-            // still pending, this allocation removes it.
+            // The kernel allocated no memory, or handled the failure. If the kernel allocated no
+            // memory, this allocation fails instead, so that no later allocation fails.
             let _ = device.alloc(1);
             return Ok(true);
         }

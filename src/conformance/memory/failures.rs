@@ -1,5 +1,5 @@
 //! Check of failures that the device injects: which call reports a failure, which kernel the error
-//! names, which values remain, and whether the device works afterwards.
+//! names, which memory keeps its values, and whether the device works afterwards.
 
 use crate::{
     conformance::{
@@ -49,24 +49,25 @@ const WAITS: [Wait; 6] = [
 pub(super) fn injected_failures(runner: &CheckRunner<'_>) -> Verdict {
     let (device, fork) = (runner.device, &runner.device.fork_queue()?);
     let kernel = native_kernel(device)?;
-    let mut skipped = Vec::new();
+    let mut skipped_kinds = Vec::new();
     for kind in FailureKind::ALL {
-        for (name, queue, other) in [("the device", device, fork), ("a fork", fork, device)] {
+        for (name, queue, other_queue) in [("the device", device, fork), ("a fork", fork, device)] {
             runner.start_step(format!("injected failure of the next {kind} on {name}"));
-            let test = QueueUnderTest { queue, other };
+            let test = QueueUnderTest { queue, other_queue };
             let in_case = |CaseFailure(reason)| {
                 flaw!("injected failure of the next {kind} on {name}: {reason}")
             };
             if !test.run(kind, kernel).map_err(in_case)? {
-                skipped.push(kind.to_string());
+                skipped_kinds.push(kind.to_string());
                 break;
             }
         }
     }
-    if skipped.len() == FailureKind::ALL.len() {
+    if skipped_kinds.len() == FailureKind::ALL.len() {
         runner.skip(NOT_INJECTED.into());
-    } else if !skipped.is_empty() {
-        let reason = format!("the device injects no failure of: {}", skipped.join(", "));
+    } else if !skipped_kinds.is_empty() {
+        let reason =
+            format!("the device does not inject failures of: {}", skipped_kinds.join(", "));
         runner.skip(reason);
     }
     Ok(())
@@ -78,11 +79,12 @@ type OtherMemory = (AnyBuffer, Operand<f32>);
 /// Queue on which operations fail, and another queue of the same device.
 struct QueueUnderTest<'d> {
     queue: &'d AnyDevice,
-    other: &'d AnyDevice,
+    other_queue: &'d AnyDevice,
 }
 
 impl QueueUnderTest<'_> {
-    /// Checks failures of one kind. Returns false if the device does not inject such failures.
+    /// Checks failures of the given kind. Returns false if the device does not inject failures of
+    /// this kind.
     fn run(&self, kind: FailureKind, kernel: Option<&Kernel>) -> Verdict<bool> {
         self.synchronize()?;
         match (kind, kernel) {
@@ -101,7 +103,7 @@ impl QueueUnderTest<'_> {
 
     fn synchronize(&self) -> Result<()> {
         self.queue.synchronize()?;
-        self.other.synchronize()
+        self.other_queue.synchronize()
     }
 
     fn for_all_waits(&self, test: impl Fn(Wait) -> Verdict<bool>) -> Verdict<bool> {
@@ -116,7 +118,7 @@ impl QueueUnderTest<'_> {
 
     /// Fails unless both queues work and have no further error.
     fn expect_usable(&self) -> Verdict {
-        for (name, queue) in [("this queue", self.queue), ("the other queue", self.other)] {
+        for (name, queue) in [("this queue", self.queue), ("the other queue", self.other_queue)] {
             let check_queue = || {
                 queue.synchronize()?;
                 expect_usable(queue)?;
@@ -266,10 +268,10 @@ impl QueueUnderTest<'_> {
         self.expect_usable()?;
         x.unchanged("x")?;
         self.expect_unchanged(&other_memory)?;
-        // The failed kernel's output has no value until it is written again.
+        // The failure leaves the kernel's output unspecified, so the check overwrites the output.
         y.view_mut()?.host_write_only()?.fill(3.0);
         (kernel.call)(self.queue, &x, &mut y)?;
-        expect_bits("y, written again, after a second call", &y.values()?, &[kernel.result; 4])?;
+        expect_bits("y after a second call", &y.values()?, &[kernel.result; 4])?;
         Ok(true)
     }
 
@@ -297,7 +299,7 @@ impl QueueUnderTest<'_> {
         (buffer, operand): &OtherMemory,
         download_output: impl FnOnce() -> Result<()>,
     ) -> Verdict<Error> {
-        let Self { queue, other } = self;
+        let Self { queue, other_queue } = self;
         match wait {
             Wait::Synchronize => failed(queue.synchronize(), "`synchronize`"),
             Wait::DownloadOfOutput => failed(download_output(), "a download of the output"),
@@ -307,13 +309,14 @@ impl QueueUnderTest<'_> {
             }
             Wait::Number => failed(queue.asum(operand.view()?), "`asum` of other memory"),
             Wait::SynchronizeOfBothQueues => {
-                // By default, a fork shares the queue of its device, so either wait may return the
-                // error.
-                let first_wait = other.synchronize();
+                // By default, a fork shares the queue of its device, so the wait for the other
+                // queue may return the error, too.
+                let first_wait = other_queue.synchronize();
                 failed(first_wait.and_then(|()| queue.synchronize()), "`synchronize` of the queue")
             }
             Wait::OrderedQueue => {
-                let first_wait = other.order_after(queue).and_then(|()| other.synchronize());
+                let first_wait =
+                    other_queue.order_after(queue).and_then(|()| other_queue.synchronize());
                 let second_wait = queue.synchronize();
                 failed(first_wait.and(second_wait), "`synchronize` of the queue")
             }

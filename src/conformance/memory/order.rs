@@ -18,34 +18,35 @@ const LEN: usize = 1 << 15;
 /// Number of kernels that delay an upload. A queue that does not wait runs ahead of the upload.
 const DELAYS: usize = 12;
 
-/// Number of times that each pair of queues is ordered, in both directions in alternation.
+/// Number of times that the check orders each queue of a pair after the other queue.
 const ROUNDS: usize = 4;
 
 pub(super) fn queue_order(runner: &CheckRunner<'_>) -> Verdict {
     let device = runner.device;
     let (first, second) = (device.fork_queue()?, device.fork_queue()?);
-    let nested = first.fork_queue()?;
+    let fork_of_fork = first.fork_queue()?;
     let [none, idle, busy] = [None, Some((&second, false)), Some((&second, true))];
-    // The idle fork must not have had any work, so its relays come first.
-    let relays = [
-        ("from a fork through an idle fork to the device", &first, idle, device),
-        ("from the device through an idle fork to another fork", device, idle, &first),
-        ("from a fork to the device", &first, none, device),
-        ("from the device to a fork", device, none, &first),
-        ("from a fork to another fork", &first, none, &second),
-        ("from a fork to a fork of the fork", &first, none, &nested),
-        ("from a fork through a busy fork to the device", &first, busy, device),
+    // The first two cases need a fork that has never had work.
+    let cases = [
+        ("the device after an idle fork after a fork", &first, idle, device),
+        ("a fork after an idle fork after the device", device, idle, &first),
+        ("the device after a fork", &first, none, device),
+        ("a fork after the device", device, none, &first),
+        ("a fork after another fork", &first, none, &second),
+        ("a fork of a fork after the fork", &first, none, &fork_of_fork),
+        ("the device after a busy fork after a fork", &first, busy, device),
     ];
-    for (name, from, via, to) in relays {
-        runner.start_step(format!("download after an order {name}"));
-        relay(from, via, to).map_err(|CaseFailure(reason)| flaw!("order {name}: {reason}"))?;
+    for (name, from, via, to) in cases {
+        runner.start_step(format!("`order_after`: {name}"));
+        adds_after_uploads(from, via, to)
+            .map_err(|CaseFailure(reason)| flaw!("`order_after`, {name}: {reason}"))?;
     }
-    runner.start_step("an order of a queue after itself");
+    runner.start_step("`order_after` of a queue and itself");
     for handle in [device, &first] {
         handle.order_after(handle)?;
         handle.order_after(&handle.clone())?;
     }
-    runner.start_step("download after an order after a dropped fork");
+    runner.start_step("download from a queue that is ordered after a dropped fork");
     uploads_on_a_dropped_fork(device)
 }
 
@@ -54,9 +55,13 @@ fn ones(queue: &AnyDevice) -> Verdict<Operand<f32>> {
 }
 
 /// Uploads `x` after a delay on the queue `from`, and adds `x` to `y` on the queue `to`, which is
-/// ordered after `from`, directly or through the queue `via`. The flag says whether `via` has work
-/// of its own.
-fn relay(from: &AnyDevice, via: Option<(&AnyDevice, bool)>, to: &AnyDevice) -> Verdict {
+/// ordered after `from`, directly or through the queue `via`. The flag of `via` is true if the
+/// check queues a kernel on `via`.
+fn adds_after_uploads(
+    from: &AnyDevice,
+    via: Option<(&AnyDevice, bool)>,
+    to: &AnyDevice,
+) -> Verdict {
     let (mut x, mut y, mut delay) = (ones(to)?, ones(to)?, ones(from)?);
     let mut sum = 1.0;
     for round in 1..=ROUNDS {

@@ -17,14 +17,15 @@ use crate::{
     memory::{AnyBuffer, FailureKind},
 };
 
-/// Number of failures of one queue that are followed by a wait for another queue. If the queues of
-/// a device run concurrently, a wait for the wrong queue returns the failure only sometimes.
+/// Number of rounds, each with a failure on one queue and a wait for another queue. If the queues
+/// of a device run concurrently, a wait for the wrong queue may return the failure only in some
+/// rounds.
 const ROUNDS: usize = 9;
 
-/// Number of ways to wait for a queue.
+/// Number of ways to wait for a queue, which [`Operands::wait`] implements.
 const WAITS: usize = 3;
 
-/// Number of ways to wait for a queue that call no kernel.
+/// Number of ways to wait for a queue without a kernel call.
 const WAITS_WITHOUT_WORK: usize = 2;
 
 /// Number of bytes of an upload that fails.
@@ -40,9 +41,9 @@ enum Work {
 /// Whether the device injected a failure, and which call returns the error.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Failing {
-    /// The device injects no failure of this kind.
+    /// The device does not inject failures of this kind.
     NotInjected,
-    /// The call itself returned the error.
+    /// The call that queues the work returned the error.
     AtOnce,
     /// The next wait for the queue must return the error.
     Queued,
@@ -106,8 +107,8 @@ pub(super) fn queue_failures(runner: &CheckRunner<'_>) -> Verdict {
     for work in kinds_of_work {
         for (name, queues) in [
             ("the device", [device, &forks[0], &forks[1]]),
-            ("a fork", [&forks[0], device, &forks[1]]),
-            ("a fork, with the queues in another order,", [&forks[1], &forks[0], device]),
+            ("the first fork", [&forks[0], device, &forks[1]]),
+            ("the second fork", [&forks[1], &forks[0], device]),
         ] {
             runner.start_step(format!("failure of queued work on {name}"));
             let in_case = |CaseFailure(reason)| flaw!("queued work of {name} failed: {reason}");
@@ -140,12 +141,12 @@ struct FailingQueue<'d> {
 impl FailingQueue<'_> {
     fn run(&self) -> Verdict<Failing> {
         let [_, second, third] = self.queues;
-        let (failing, is_separate) = self.check_without_order(second)?;
-        if failing == Failing::Queued && is_separate && self.check_without_order(third)?.1 {
+        let (failure, is_separate) = self.check_without_order(second)?;
+        if failure == Failing::Queued && is_separate && self.check_without_order(third)?.1 {
             self.check_with_order()?;
         }
         self.queues.into_iter().try_for_each(expect_usable)?;
-        Ok(failing)
+        Ok(failure)
     }
 
     /// Waits for all queues, and makes the work fail on the first queue.
@@ -163,9 +164,9 @@ impl FailingQueue<'_> {
         let (mut is_separate, mut foreign_error) = (false, None);
         for round in 0..ROUNDS {
             let operands = Operands::new(other)?;
-            let failing = self.fail()?;
-            if failing != Failing::Queued {
-                return Ok((failing, false));
+            let failure = self.fail()?;
+            if failure != Failing::Queued {
+                return Ok((failure, false));
             }
             // Only the failing queue has work, so the failure cannot affect work of the other
             // queue.
@@ -199,10 +200,13 @@ impl FailingQueue<'_> {
         if ordered.order_after(queue).is_err() {
             return Ok(());
         }
-        // The wait for the ordered queue may return the failure, too.
+        // The wait for a queue that is ordered after the failed work may return the failure, too.
         let _ = ordered.synchronize();
         unordered.synchronize().map_err(|error| {
-            flaw!("a wait for a third queue, which is not ordered, returned the failure: {error}")
+            flaw!(
+                "a wait for a third queue, which is not ordered after the work, returned the \
+                 failure: {error}"
+            )
         })?;
         let call = "`synchronize` of the queue, after a wait for a queue that is ordered after it,";
         failed(queue.synchronize(), call).map(drop)
@@ -221,7 +225,10 @@ fn fails_on_a_dropped_fork(device: &AnyDevice, ordered: &AnyDevice, work: Work) 
         let order = ordered.order_after(&fork);
         drop(fork);
         let wait_result = order.and_then(|()| others.wait(ordered, wait));
-        work.expect_named(&failed(wait_result, "the next wait for the ordered queue")?)?;
+        work.expect_named(&failed(
+            wait_result,
+            "the next wait for a queue that is ordered after a dropped fork",
+        )?)?;
         [device, ordered].into_iter().try_for_each(expect_usable)?;
     }
     Ok(())

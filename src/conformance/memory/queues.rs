@@ -26,7 +26,7 @@ pub(super) fn queues(runner: &CheckRunner<'_>) -> Verdict {
     drops_operands_in_flight(runner.device)?;
     runner.start_step("download on a forked queue that waits for kernels on the device's queue");
     downloads_after_kernels(runner.device)?;
-    runner.start_step("download after uploads of a fork, with orders in both directions");
+    runner.start_step("download after uploads on a fork, with queues ordered in both directions");
     uploads_between_kernels(runner.device, Some(&runner.device.fork_queue()?))?;
     runner.start_step("`synchronize` after uploads between kernels");
     uploads_between_kernels(runner.device, None)
@@ -56,8 +56,8 @@ fn drops_operands_in_flight(device: &AnyDevice) -> Verdict {
     Ok(())
 }
 
-/// Doubles the number 1 with `CALLS` queued kernels, and downloads the result on a queue that is
-/// ordered after the kernels.
+/// Doubles an operand of ones `CALLS` times with queued kernels, and downloads the result on a queue
+/// that is ordered after the kernels.
 fn downloads_after_kernels(device: &AnyDevice) -> Verdict {
     let fork = device.fork_queue()?;
     if fork.name() != device.name() {

@@ -12,14 +12,17 @@ use crate::{
     memory::AnyBuffer,
 };
 
-/// Number of elements, and of bytes, of memory that is freed while a queue uses it.
+/// Number of elements of an operand that is freed while a queue uses it.
 const LEN: usize = 1 << 15;
+
+/// Number of bytes of an operand or buffer that is freed while a queue uses it.
 const BYTES: usize = size_of::<f32>() * LEN;
 
 /// Number of times that memory is freed while a queue uses it.
 const ROUNDS: usize = 4;
 
-/// Number of kernels that delay the work that uses the memory.
+/// Number of kernels that a queue runs first, so that its use of the memory is still pending when
+/// the memory is freed.
 const DELAYS: usize = 8;
 
 /// Nonzero byte that fills memory before it is freed.
@@ -32,12 +35,12 @@ const BLOCKS: [usize; 6] = [4096, 1 << 16, 1 << 18, 1 << 20, (1 << 20) + 12, 1 <
 pub(super) fn freed_in_flight(runner: &CheckRunner<'_>) -> Verdict {
     let (device, fork) = (runner.device, &runner.device.fork_queue()?);
     for (name, owner, user) in [
-        ("its own queue", device, device),
-        ("a fork", device, fork),
-        ("the device, but a fork has allocated it", fork, device),
+        ("memory of the device, in use by the device", device, device),
+        ("memory of the device, in use by a fork", device, fork),
+        ("memory of a fork, in use by the device", fork, device),
     ] {
-        runner.start_step(format!("waits after memory was freed while in use by {name}"));
-        let in_case = |CaseFailure(reason)| flaw!("memory freed while in use by {name}: {reason}");
+        runner.start_step(format!("waits after a free of {name}"));
+        let in_case = |CaseFailure(reason)| flaw!("free of {name}: {reason}");
         frees_during_upload(owner, user).map_err(in_case)?;
         frees_during_kernel(owner, user, false).map_err(in_case)?;
         frees_during_kernel(owner, user, true).map_err(in_case)?;
@@ -118,7 +121,9 @@ pub(super) fn reused_memory(runner: &CheckRunner<'_>) -> Verdict {
             }
         }
     }
-    runner.start_step("downloads of new memory after kernels and after larger or smaller blocks");
+    runner.start_step(
+        "downloads of new memory after frees of kernel outputs and of blocks of other sizes",
+    );
     for queue in [device, fork] {
         let mut x = Operand::new(queue, &[1.0f32; LEN], Placement::WHOLE)?;
         queue.scal(2.0, x.view_mut()?)?;
@@ -165,7 +170,8 @@ fn expect_zeros(queue: &AnyDevice, buffer: &AnyBuffer, bytes: usize) -> Verdict 
     expect_bytes("byte of new memory", &got, 0)
 }
 
-/// Fails unless all bytes are `want`. Compares whole slices first, which is fast in a debug build.
+/// Fails unless all bytes are `want`. Compares whole slices first, because a debug build compares
+/// single bytes slowly.
 fn expect_bytes(name: &str, got: &[u8], want: u8) -> Verdict {
     let want_bytes = vec![want; got.len()];
     if got == want_bytes { Ok(()) } else { expect_bits(name, got, &want_bytes) }

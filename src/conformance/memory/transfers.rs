@@ -21,7 +21,7 @@ struct Case {
 }
 
 impl Case {
-    fn corners() -> impl Iterator<Item = Self> {
+    fn corner_cases() -> impl Iterator<Item = Self> {
         let ranges = [(0, 0), (0, 1), (1, 0), (1, 3), (3, 7), (5, 1), (9, 64), (1000, 2001)];
         let parts = ranges.map(|(at, len)| Self { size: 4099, at, len });
         let whole_buffers = SIZES.map(|size| Self { size, at: 0, len: size });
@@ -41,7 +41,7 @@ impl Case {
 
 pub(super) fn raw_copies(runner: &CheckRunner<'_>) -> Verdict {
     let test = |case: &Case| uploads_and_downloads(runner.device, case);
-    runner.try_cases(Case::corners(), test)?;
+    runner.try_cases(Case::corner_cases(), test)?;
     runner.try_random(Case::any(), test)?;
     runner.try_cases(SIZES, |&size| allocates_zeros(runner.device, size))
 }
@@ -62,7 +62,7 @@ fn uploads_and_downloads(device: &AnyDevice, &Case { size, at, len }: &Case) -> 
     expect_bits("byte of the part", &got, &part)
 }
 
-/// Fails unless new memory is zero on both sides, even after memory with other bytes was freed.
+/// Fails unless new memory is zero on both sides, even after nonzero memory was freed.
 fn allocates_zeros(device: &AnyDevice, size: usize) -> Verdict {
     for _ in 0..4 {
         let mut buffer = device.alloc(size)?;

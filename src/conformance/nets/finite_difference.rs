@@ -45,9 +45,10 @@ pub(super) fn compare_gradient<T: Element>(
     gradient: &[f64],
     differences: &[FiniteDifference],
 ) -> Compared {
-    let largest = differences.iter().fold(0.0f64, |max, slope| max.max(slope.derivative.abs()));
+    let max_derivative =
+        differences.iter().fold(0.0f64, |max, slope| max.max(slope.derivative.abs()));
     differences.iter().try_for_each(|&FiniteDifference { index, derivative, error }| {
-        let bound = error + ROUNDINGS * epsilon::<T>() * largest;
+        let bound = error + ROUNDINGS * epsilon::<T>() * max_derivative;
         compare_element(name, index, gradient[index], derivative, bound)
     })
 }

@@ -143,8 +143,8 @@ impl GradientCheck {
         let rounding = ROUNDINGS * epsilon::<T::Acc>() + STORED_ROUNDINGS * epsilon::<T>();
         got.iter().zip(want).try_for_each(|((name, got), (_, want))| {
             let name = format!("in {}: {name}", T::DTYPE.name());
-            let largest = want.iter().fold(0.0f64, |max, value| max.max(value.abs()));
-            compare_all(&name, got, want, rounding * largest).or_else(wrong_gradient)
+            let max_magnitude = want.iter().fold(0.0f64, |max, value| max.max(value.abs()));
+            compare_all(&name, got, want, rounding * max_magnitude).or_else(wrong_gradient)
         })
     }
 }
@@ -201,21 +201,21 @@ impl<T: Element> Trial<T> {
         };
         let bottoms = check.bottoms.iter().zip(&bottom);
         let mut values: Vec<_> =
-            bottoms.map(|(given, blob)| values_of(given.values.as_ref(), blob.count())).collect();
+            bottoms.map(|(bottom, blob)| values_of(bottom.values.as_ref(), blob.count())).collect();
         set_all(&bottom, &values)?;
         layer.setup(&cx, &bottom)?;
         layer.reshape(&bottom, &mut top)?;
-        let trainable = layer.params_are_trainable();
+        let is_trainable = layer.params_are_trainable();
         for (index, blob) in layer.params().iter().enumerate() {
-            let given = check.params.iter().find(|(i, _)| *i == index).map(|(_, value)| value);
-            values.push(match given {
-                None if !trainable => data(blob)?,
-                given => values_of(given, blob.count()),
+            let function = check.params.iter().find(|(i, _)| *i == index).map(|(_, value)| value);
+            values.push(match function {
+                None if !is_trainable => data(blob)?,
+                _ => values_of(function, blob.count()),
             });
         }
         let weights = top.iter().map(|top| values_of(None, top.count())).collect();
         let propagates = check.bottoms.iter().map(|bottom| bottom.propagates);
-        let propagates = propagates.chain(layer.params().iter().map(|_| trainable)).collect();
+        let propagates = propagates.chain(layer.params().iter().map(|_| is_trainable)).collect();
         let (device, in_place) = (device.clone(), check.in_place);
         Ok(Self { device, layer, bottom, top, in_place, values, propagates, weights })
     }
@@ -260,8 +260,8 @@ impl<T: Element> Trial<T> {
     /// error if the backward pass changes a gradient that was not requested.
     fn backward(&mut self, is_requested: &[bool]) -> Result<Vec<Vec<f64>>> {
         for operand in 0..self.values.len() {
-            let before = if operand < self.bottom.len() { f64::NAN } else { INITIAL_GRADIENT };
-            self.blob(operand).diff_mut()?.host_mut()?.fill(T::from_f64(before));
+            let old_value = if operand < self.bottom.len() { f64::NAN } else { INITIAL_GRADIENT };
+            self.blob(operand).diff_mut()?.host_mut()?.fill(T::from_f64(old_value));
         }
         for (top, weights) in self.top.iter().zip(&self.weights) {
             let mut diff = top.diff_mut()?;
@@ -275,19 +275,20 @@ impl<T: Element> Trial<T> {
             let diff = diff(self.blob(operand))?;
             let is_bottom = operand < self.bottom.len();
             let is_shared = self.in_place && operand == 0;
-            let unchanged = |d: &f64| if is_bottom { d.is_nan() } else { *d == INITIAL_GRADIENT };
+            let is_unchanged =
+                |d: &f64| if is_bottom { d.is_nan() } else { *d == INITIAL_GRADIENT };
             if !is_requested
                 && !is_shared
                 && self.propagates[operand]
-                && !diff.iter().all(unchanged)
+                && !diff.iter().all(is_unchanged)
             {
                 let name = self.gradient_name(operand);
                 wrong_gradient(format!(
                     "{name} was not requested, but the layer has written the gradient"
                 ))?;
             }
-            let before = if is_bottom { 0.0 } else { INITIAL_GRADIENT };
-            let diff = diff.into_iter().map(|d| d - before);
+            let old_value = if is_bottom { 0.0 } else { INITIAL_GRADIENT };
+            let diff = diff.into_iter().map(|d| d - old_value);
             gradients.push(if is_requested { diff.collect() } else { Vec::new() });
         }
         Ok(gradients)

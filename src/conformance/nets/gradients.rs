@@ -66,8 +66,8 @@ fn definition(kind: &str, param: &str) -> String {
 }
 
 /// Builds a net whose inputs and parameters have the same values in every element type. The
-/// elements of `data` differ and are not near 0, so a finite difference changes no maximum and no
-/// sign.
+/// elements of `data` differ from each other and from 0 by more than a step of the finite
+/// differences, so a step changes neither the position of a maximum nor a sign.
 fn filled<T: Element>(runner: &CheckRunner<'_>, definition: &NetParameter) -> Verdict<Net<T>> {
     let net = Net::builder(runner.device).phase(Phase::Train).build(definition)?;
     let data = named(&net, "data")?;

@@ -57,19 +57,19 @@ pub(super) fn lenet(runner: &CheckRunner<'_>) -> Verdict {
     runner.start_step("creation of the net");
     let host = AnyDevice::new(&CpuDevice::new());
     let initial_weights = weights(&solver::<f32>(&host)?)?;
-    let on_device = solver::<f32>(runner.device)?;
-    let names = param_names(on_device.net());
-    for (i, (got, want)) in weights(&on_device)?.iter().zip(&initial_weights).enumerate() {
+    let device_solver = solver::<f32>(runner.device)?;
+    let names = param_names(device_solver.net());
+    for (i, (got, want)) in weights(&device_solver)?.iter().zip(&initial_weights).enumerate() {
         let got: Vec<f32> = got.iter().map(|&w| w as f32).collect();
         expect_nearest(&format!("initial value of {}", names[i]), &got, want)?;
     }
     let want = train(runner, solver::<f64>(&host)?, &initial_weights)?;
-    let on_host = train(runner, solver::<f32>(&host)?, &initial_weights)?;
-    let got = train(runner, on_device, &initial_weights)?;
-    for (i, ((got, on_host), want)) in got.iter().zip(&on_host).zip(&want).enumerate() {
+    let host_results = train(runner, solver::<f32>(&host)?, &initial_weights)?;
+    let got = train(runner, device_solver, &initial_weights)?;
+    for (i, ((got, host_results), want)) in got.iter().zip(&host_results).zip(&want).enumerate() {
         let name = i.checked_sub(1).map_or("the loss", |i| &names[i]);
-        let largest = want.iter().fold(0.0f64, |max, want| max.max(want.abs()));
-        let rounding = distance(on_host, want).max(f64::from(f32::EPSILON) * largest);
+        let max_magnitude = want.iter().fold(0.0f64, |max, want| max.max(want.abs()));
+        let rounding = distance(host_results, want).max(f64::from(f32::EPSILON) * max_magnitude);
         let (error, bound) = (distance(got, want), ERROR_FACTOR * rounding);
         if error.is_nan() || error > bound {
             return Err(flaw!(
