@@ -139,11 +139,11 @@ fn channel_means(path: &Path, channels: usize) -> Result<Vec<f32>> {
     let proto: BlobProto = proto::read_binary(path)?;
     let mut mean = Blob::<f32, _>::new(&CpuDevice::new(), &[])?;
     mean.from_proto(&proto, true).map_err(add_path)?;
-    let found = match mean.shape()[..] {
+    let mean_channels = match mean.shape()[..] {
         [1, channels, _, _] | [channels, _, _] => channels,
         _ => 0,
     };
-    if found != channels {
+    if mean_channels != channels {
         let shape = mean.shape();
         let reason =
             format!("the mean image has shape {shape}, but the input has {channels} channels");

@@ -89,9 +89,9 @@ impl Drop for StagedDir {
 pub(crate) fn check_writable(folder: &Path) -> Result<()> {
     #[cfg(target_os = "linux")]
     super::file::remove_stale_temporaries(folder);
-    let created = create_temporary(&folder.join("file"), |path| File::create_new(path).map(drop));
-    let removed = created.and_then(|((), path)| fs::remove_file(path));
-    removed.map_err(|error| Error::io(folder, error))
+    let file = create_temporary(&folder.join("file"), |path| File::create_new(path).map(drop));
+    let result = file.and_then(|((), path)| fs::remove_file(path));
+    result.map_err(|error| Error::io(folder, error))
 }
 
 #[cfg(test)]
@@ -107,16 +107,16 @@ mod tests {
     fn a_staged_directory_appears_only_when_it_is_finished() {
         let dir = tempfile::tempdir().unwrap();
         let target = dir.path().join("a");
-        let staged = StagedDir::create(&target, false).unwrap();
-        fs::write(staged.path().join("x"), "1").unwrap();
+        let staged_dir = StagedDir::create(&target, false).unwrap();
+        fs::write(staged_dir.path().join("x"), "1").unwrap();
         assert!(!target.exists());
-        drop(staged);
+        drop(staged_dir);
         assert_eq!(names(dir.path()), [""; 0]);
 
         for (content, replace) in [("1", false), ("2", true)] {
-            let staged = StagedDir::create(&target, replace).unwrap();
-            fs::write(staged.path().join(content), content).unwrap();
-            staged.finish().unwrap();
+            let staged_dir = StagedDir::create(&target, replace).unwrap();
+            fs::write(staged_dir.path().join(content), content).unwrap();
+            staged_dir.finish().unwrap();
             assert_eq!(names(dir.path()), ["a"]);
             assert_eq!(names(&target), [content]);
         }

@@ -9,7 +9,7 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
-/// Replaces the content of the file at `path` with `bytes`. If this fails, the file is unchanged.
+/// Replaces the content of the file at `path` with `bytes`. On error, the file is unchanged.
 ///
 /// `write_atomically` writes a temporary file in the same directory, flushes this file to the disk
 /// and renames the temporary file to `path`. Readers of the file therefore see either the old or
@@ -59,8 +59,8 @@ fn write_and_close(mut file: File, bytes: &[u8]) -> io::Result<()> {
 /// Removes temporary files that dead processes left in `folder`, for example after SIGKILL.
 ///
 /// Removes a file if no process on this machine has the id in the file's name, and if the file has
-/// not changed for an hour. The time limit protects the files of processes on other machines that
-/// share the file system. Ignores errors, because leftover files do no harm.
+/// not changed for an hour. This minimum age protects the files of running processes on other
+/// machines that share the file system. Ignores errors, because leftover files do no harm.
 #[cfg(all(feature = "net", target_os = "linux"))]
 pub(super) fn remove_stale_temporaries(folder: &Path) {
     use std::time::Duration;

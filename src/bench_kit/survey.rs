@@ -1,4 +1,5 @@
-//! Survey: times of all benchmark cases on one device, compared with the device's peak rates.
+//! Survey: times of all benchmark cases on one device, and their rates as percentages of the
+//! device's peak rates.
 
 use super::{Case, SizeRange, Work, cases};
 use crate::{
@@ -60,9 +61,9 @@ impl Timing {
 ///
 /// let peaks = Peaks { bandwidth: 100e9, flops_per_second: 1e12 };
 /// let work = Work { bytes: 1 << 20, flops: 1 << 22 };
-/// let seconds_in_memory = work.bytes as f64 / peaks.bandwidth;
-/// let seconds_of_arithmetic = work.flops as f64 / peaks.flops_per_second;
-/// assert!(seconds_in_memory > seconds_of_arithmetic); // bandwidth limits this kernel
+/// let memory_seconds = work.bytes as f64 / peaks.bandwidth;
+/// let arithmetic_seconds = work.flops as f64 / peaks.flops_per_second;
+/// assert!(memory_seconds > arithmetic_seconds); // bandwidth limits this kernel
 /// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Peaks {
@@ -75,18 +76,18 @@ pub struct Peaks {
 /// Times of all benchmark cases on one device, for one element type.
 ///
 /// The printed table gives the bandwidth of a case as a percentage of the bandwidth of the device's
-/// copy of similar size. The printed table also gives the FLOP/s of a case as a percentage of the
+/// `copy` of similar size. The printed table also gives the FLOP/s of a case as a percentage of the
 /// FLOP/s of the device's fastest GEMM. A case near 100 % of the copy bandwidth or of the GEMM rate
-/// runs as fast as the device allows. A note marks each share above 100 %, and each kernel that
-/// fell back to the host. A kernel that fell back has no shares, and no other kernel is compared
-/// with it.
+/// runs as fast as the device allows. A note marks each percentage above 100, and each kernel that
+/// fell back to the host. A kernel that fell back has no percentages, and no percentage refers to
+/// the rate of such a kernel.
 ///
 /// ```no_run
 /// use cortado::{CpuDevice, bench_kit::{SizeRange, Survey}};
 ///
 /// let survey = Survey::measure::<f32>(&CpuDevice::new(), SizeRange::Full)?;
-/// let slowest = survey.timings.iter().max_by_key(|timing| timing.time).unwrap();
-/// println!("{} of size {} takes {:?}", slowest.kernel, slowest.size, slowest.time);
+/// let slowest_case = survey.timings.iter().max_by_key(|timing| timing.time).unwrap();
+/// println!("{} of size {} takes {:?}", slowest_case.kernel, slowest_case.size, slowest_case.time);
 /// # Ok::<(), cortado::Error>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -120,15 +121,15 @@ impl Survey {
     /// with, fell back to the host.
     fn shares(&self, timing: &Timing) -> [Option<f64>; 2] {
         let share = |rate: f64, peak: f64| (!timing.fallback && peak > 0.0).then_some(rate / peak);
-        let copy = share(timing.bandwidth(), self.copy_bandwidth(timing));
-        [copy, share(timing.flops_per_second(), self.peaks.flops_per_second)]
+        let of_copy = share(timing.bandwidth(), self.copy_bandwidth(timing));
+        [of_copy, share(timing.flops_per_second(), self.peaks.flops_per_second)]
     }
 
     /// Returns the bandwidth of the native `copy` whose byte count is closest to that of `timing`,
     /// or 0 if the device has no native `copy`.
     fn copy_bandwidth(&self, timing: &Timing) -> f64 {
-        let copies = native(&self.timings, "copy");
-        let copy_of_nearest_size = copies.min_by_key(|copy| {
+        let copy_timings = native(&self.timings, "copy");
+        let copy_of_nearest_size = copy_timings.min_by_key(|copy| {
             let [more, less] =
                 [copy.work.bytes.max(timing.work.bytes), copy.work.bytes.min(timing.work.bytes)];
             more / less.max(1)

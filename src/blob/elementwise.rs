@@ -46,9 +46,9 @@ impl<T: Element, D: Device> Blob<T, D> {
     /// Returns `f(a, b)` for each pair of elements as a new blob of this blob's shape. The operand
     /// `a` is this blob.
     ///
-    /// If the shapes differ, `b` is broadcast to the shape of `a`: missing leading axes and axes of
-    /// extent 1 are repeated, and the other axes of `b` must be adjacent. A bias of shape C × 1 × 1
-    /// is added to N × C × H × W images, for example.
+    /// If the shapes differ, `b` is broadcast to the shape of `a`: `b` is repeated along missing
+    /// leading axes and axes of extent 1, and the other axes of `b` must be adjacent. For example,
+    /// a bias of shape C × 1 × 1 is added to N × C × H × W images.
     ///
     /// ```
     /// use cortado::{op::Binary, prelude::*};
@@ -82,7 +82,7 @@ impl<T: Element, D: Device> Blob<T, D> {
         check_output(op, [("a", self), ("b", b)], self.shape(), y)?;
         let Some(axis) = broadcast_axis(self.shape(), b.shape()) else {
             let (a, b) = (self.shape(), b.shape());
-            let rule = "missing leading axes and axes of extent 1 are repeated";
+            let rule = "b is repeated along missing leading axes and axes of extent 1";
             return Err(Error::Shape(format!(
                 "{op}: a of shape {a}, b of shape {b}; b cannot be broadcast to a ({rule})"
             )));
