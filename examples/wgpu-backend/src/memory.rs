@@ -88,9 +88,9 @@ impl Memory for Driver {
 }
 
 impl Driver {
-    /// Waits for all work, and returns the bytes in the word-aligned range of `src` (none without a
-    /// `src`). If a kernel has reported an invalid value, clears the stream's error flags and
-    /// returns an error.
+    /// Waits for all work, and returns the bytes in the word-aligned range of `src`, or no bytes if
+    /// `src` is `None`. If a kernel has reported an invalid value, clears the stream's error flags
+    /// and returns an error.
     fn wait_and_read(&self, src: Option<(&wgpu::Buffer, Range<usize>)>) -> Result<Vec<u8>> {
         let bytes = src.as_ref().map_or(0, |(_, words)| words.len());
         let flags = &self.stream.kernel_errors;

@@ -1,4 +1,5 @@
-//! Tests that train LeNet with the first and the last stage of the tutorial.
+//! Tests that train LeNet on two versions of the backend: the first and the last stage of the
+//! tutorial in the README.
 
 use cortado::{
     CpuDevice, Device, Solver,

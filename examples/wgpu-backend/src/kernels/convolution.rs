@@ -22,16 +22,16 @@ use cortado::{
 };
 use std::fmt::Write;
 
-/// Largest number of terms per partial sum of the filters' gradient, unless this requires more than
-/// `MAX_SPLITS` partial sums. With fewer terms, a separate GEMM for a partial sum does not pay off.
+/// Largest number of terms per partial sum of the filters' gradient, if at most [`MAX_SPLITS`]
+/// partial sums suffice. With fewer terms, a separate GEMM for a partial sum does not pay off.
 const CHUNK: usize = 2048;
 
-/// Largest number of GEMMs that together compute the filters' gradient, unless a partial sum would
-/// have more than [`MAX_CHUNK`] terms; each GEMM computes a partial sum.
+/// Largest number of partial sums of the filters' gradient, each computed by a GEMM. The limit does
+/// not apply if a partial sum would have more than [`MAX_CHUNK`] terms.
 const MAX_SPLITS: usize = 32;
 
-/// Largest number of terms per partial sum. A thread makes at most 49 loop iterations per 16 terms,
-/// and Mesa's llvmpipe ends a thread's loops after 65,535 iterations without an error.
+/// Largest number of terms per partial sum. With 49 loop iterations per 16 terms, a thread makes at
+/// most 50,176 iterations. Mesa's llvmpipe silently ends a thread's loops after 65,535 iterations.
 const MAX_CHUNK: usize = 16_384;
 
 const IM2COL: Kernel = Kernel {

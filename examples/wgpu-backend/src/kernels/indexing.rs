@@ -78,7 +78,7 @@ const GATHER: Kernel = Kernel {
 
 /// Kernel that runs one thread per column of the table, so that a single thread adds the terms of
 /// an element, in the order of the indices. An iteration adds 16 terms, because Mesa's llvmpipe
-/// ends a thread's loops after 65,535 iterations without an error.
+/// silently ends a thread's loops after 65,535 iterations.
 const SCATTER_ADD: Kernel = Kernel {
     name: "scatter_add",
     reads: &["y", "indices: u32", "error_flags: u32"],

@@ -11,9 +11,9 @@ use cortado::{Result, memory::DeviceSlice};
 /// Largest number of items that a single thread reduces.
 const MAX_THREAD_ITEMS: usize = 64;
 
-/// Largest number of items of an output that a workgroup reduces, if there are few outputs and
-/// `MAX_SPLITS` workgroups per output suffice. With fewer items per workgroup, a further workgroup
-/// does not pay off.
+/// Largest number of items per workgroup if several workgroups share an output and [`MAX_SPLITS`]
+/// workgroups per output suffice. With fewer items per workgroup, a further workgroup does not pay
+/// off.
 const CHUNK: usize = 4096;
 
 /// Largest number of workgroups that reduce the items of one output.
