@@ -201,7 +201,8 @@ impl fmt::Display for Error {
                 f.write_str(message)
             }
             Self::ShapeOverflow { shape, reason } => {
-                // A file can state a million extents.
+                // Print only the first extents, because the shape in a file can have a million
+                // axes.
                 match shape.get(..MAX_PRINTED_AXES) {
                     Some(start) => {
                         write!(f, "shape {start:?} and {} more axes", shape.len() - start.len())?

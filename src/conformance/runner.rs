@@ -17,8 +17,8 @@ use std::{
 /// Largest number of attempts to shrink a random case that fails.
 const MAX_SHRINKS: u32 = 256;
 
-/// Interval, in kernel calls, at which a check repeats a call to compare the two results. Every
-/// fourth call is made twice, and the fixed case with the longest vector is among these calls.
+/// Interval, in kernel calls, at which a check repeats a call to compare the two results. The check
+/// makes every fourth call twice, including the call for the fixed case with the longest vector.
 const REPEAT_EVERY: u32 = 4;
 
 /// Device under test, the seed and the number of random cases, and a count of kernel calls.

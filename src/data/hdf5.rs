@@ -204,8 +204,8 @@ impl Hdf5Rows {
         Ok(())
     }
 
-    /// Returns the number of the random number stream that shuffles the files in epoch `epoch`. The
-    /// streams after it shuffle the rows of the first, second, … file of the epoch.
+    /// Returns the index of the random number stream that shuffles the files in epoch `epoch`. The
+    /// next streams shuffle the rows of the first, second, … file of the epoch.
     fn first_shuffle(&self, epoch: u64) -> u64 {
         epoch.wrapping_mul(self.files.len() as u64 + 1)
     }

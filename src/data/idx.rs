@@ -141,9 +141,9 @@ fn load<const AXES: usize>(path: &Path) -> Result<([usize; AXES], Vec<u8>)> {
 /// The magic number of a gzip file. Unlike a gzip file, an IDX file starts with two zero bytes.
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 
-/// Reads the header and the values from `file`, which is compressed if `zipped` is true. `stored` is
-/// the length of the file at `path`. Fails before the allocation if the header states more values
-/// than `stored`, or more than the limit of a compressed file.
+/// Reads the header and the uncompressed values from `file`. `stored` is the length of the file at
+/// `path`, and `is_gzip` tells whether that file is compressed. Fails before the allocation if the
+/// header states more values than `stored`, or more than the limit of a compressed file.
 fn parse<const AXES: usize>(
     path: &Path,
     mut file: impl Read,

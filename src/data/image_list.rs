@@ -152,8 +152,8 @@ impl Source for ImageList {
     }
 }
 
-/// Resizes an image to the height and width that a definition gives. Fails if an enlarged image is
-/// too large.
+/// Resizes an image. Fails if the result is larger than both the original and the limit
+/// `RESIZED_LEN`.
 fn enlarged(image: &Image, [height, width]: [usize; 2]) -> Result<Image> {
     let [channels, ..] = image.shape();
     let bytes = height.saturating_mul(width).saturating_mul(channels);

@@ -191,7 +191,7 @@ fn subtract_mean_image<S: Sample, T: Element>(x: &[S], mean: &[f32], scale: f32,
 }
 
 trait Sample: Copy {
-    /// Converts the value without rounding to the type in which the transformation computes.
+    /// Converts the value exactly to the type in which the transformation computes.
     fn widen<A: Element>(self) -> A;
 }
 

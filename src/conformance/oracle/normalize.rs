@@ -135,8 +135,8 @@ pub(crate) fn moments(axis: &Axis, x: &[f64], epsilon: f64) -> [Vec<Expected>; 2
     <[_; 2]>::from((0..axis.extent).map(at).unzip::<_, _, Vec<_>, Vec<_>>())
 }
 
-/// Returns the reciprocal of the standard deviation, with ε added to the variance or to the
-/// deviation.
+/// Returns the reciprocal of the standard deviation. To avoid a division by 0, adds ε to the
+/// variance or to the deviation.
 fn rate(op: &Standardize, variance: f64) -> f64 {
     match op.epsilon_placement {
         EpsilonPlacement::AddedToVariance => 1.0 / (variance + op.epsilon).sqrt(),

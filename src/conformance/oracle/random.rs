@@ -8,8 +8,8 @@ use crate::{
 };
 use std::{f64::consts::TAU, ops::Range};
 
-/// Returns four 32-bit words of Philox4x32-10. The Philox counter consists of `index` and the
-/// stream, low halves first.
+/// Returns four 32-bit words of Philox4x32-10. The Philox counter consists of `index` and
+/// `key.stream`, low halves first.
 fn words(key: RngKey, index: u64) -> [u32; 4] {
     const MULTIPLIERS: [u64; 2] = [0xD251_1F53, 0xCD9E_8D57];
     const WEYL: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85];

@@ -5,8 +5,7 @@ use crate::{
     op::{Regularization, SolverUpdate, UpdateRule},
 };
 
-/// Number of roundings allowed in one solver update, in addition to the roundings that the
-/// magnitudes include.
+/// Allowed error of a solver update, in roundings relative to the magnitude of the result.
 const ROUNDINGS: f64 = 12.0;
 
 /// A weight and its two history values, before or after a solver update.

@@ -51,7 +51,8 @@ pub struct LmdbReader {
     /// The buffer of a value on overflow pages: the header of the first page, followed by the
     /// value.
     value: Vec<u8>,
-    /// The position of the record whose value `value` holds; 0 if there is none.
+    /// The position of the record to which the contents of `value` belong; 0 if `value` has no
+    /// valid contents.
     value_position: u64,
 }
 
@@ -67,7 +68,7 @@ struct Pages {
     page_size: usize,
     count: u64,
     /// The number of bytes that the cursor may still read before the next rewind. In an undamaged
-    /// database, each page and each node belongs to one place of the tree.
+    /// database, the tree refers to each page only once.
     remaining: u64,
 }
 
@@ -191,8 +192,8 @@ impl LmdbReader {
         self.count_record()
     }
 
-    /// Ends a move of the cursor to the next record. Fails if the nodes that the cursor has visited
-    /// have more bytes than the file: a page with overlapping nodes has more nodes than bytes.
+    /// Counts the record to which the cursor has moved, and counts the bytes of its node toward the
+    /// limit, because overlapping nodes can have more bytes in total than their page.
     fn count_record(&mut self) -> Result<bool> {
         let node = self.levels.last().map(|level| level.page().node(level.index));
         let node = node.flatten().ok_or_else(|| self.file.damaged(OUTSIDE))?;
@@ -289,7 +290,8 @@ impl Pages {
         Ok(())
     }
 
-    /// Allows the cursor to read each page once, and in addition each node of the leaf pages.
+    /// Sets the limit to twice the size of the pages: the cursor reads each page once, and each
+    /// node of the leaf pages once more.
     fn reset_remaining(&mut self) {
         self.remaining = self.count.saturating_mul(2 * self.page_size as u64);
     }

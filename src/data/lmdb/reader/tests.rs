@@ -126,7 +126,8 @@ fn damaged_databases_never_cause_a_panic_or_an_endless_loop() {
     assert!(rejected_count > 200, "{rejected_count}");
 }
 
-/// The limit of the bytes of one pass, which ends cycles of pages, starts again at each rewind.
+/// The reader limits the bytes of one pass, because the pages of a damaged tree can form a cycle. A
+/// rewind starts a new pass.
 #[test]
 fn repeated_passes_and_repeated_reads_of_a_value_are_allowed() {
     let mut reader = LmdbReader::open(fixture("tree")).unwrap();

@@ -2,8 +2,8 @@ use super::*;
 use crate::data::LmdbReader;
 use std::fs;
 
-/// Returns records whose values have lengths below and above the limit from which a value is stored
-/// on overflow pages.
+/// Returns records with values that fit in a leaf page and values that need overflow pages,
+/// including the longest value that fits and the shortest value that does not.
 fn records(count: usize, key_length: usize) -> Vec<(Vec<u8>, Vec<u8>)> {
     let record = |i: usize| {
         let key = format!("{i:0key_length$}").into_bytes();
