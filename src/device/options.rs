@@ -39,7 +39,7 @@ pub struct DeviceOptions {
     pub gemm_backend: GemmBackend,
     /// Whether NVIDIA GPUs may round the operands of an `f32` GEMM or convolution to TF32.
     pub tf32: bool,
-    /// Limit in bytes of the memory on the device and the host together, as of
+    /// Limit in bytes on the memory of the device and the host together, as set by
     /// [`AnyDevice::with_memory_limit`](super::AnyDevice::with_memory_limit); `None` sets no limit.
     pub memory_limit: Option<usize>,
 }
@@ -51,7 +51,8 @@ impl DeviceOptions {
         Self { threads, ..Self::default() }
     }
 
-    /// Fails if an option is set that `device`, which is not an NVIDIA GPU, does not support.
+    /// Fails if an option for NVIDIA GPUs is set. `device` is the name of the device, which is not
+    /// an NVIDIA GPU.
     pub(super) fn refuse_gpu_only(self, device: &str) -> Result<()> {
         let option = match (self.gemm_backend, self.tf32) {
             (GemmBackend::Cublas, _) => "cuBLAS",

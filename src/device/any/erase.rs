@@ -32,7 +32,7 @@ impl AnyDevice {
         Self::erase_limited(device, None)
     }
 
-    /// Returns a handle to a device that is not an `AnyDevice`, with a memory limit.
+    /// Like [`erase`](Self::erase), but the handle has the given memory limit.
     fn erase_limited<D: Device>(device: &D, memory_limit: Option<Arc<MemoryLimit>>) -> Self {
         fn kernels<T: Element, D: Device>(device: &D) -> Box<dyn Any + Send + Sync> {
             let kernels: Box<dyn Kernels<T>> = Box::new(device.clone());

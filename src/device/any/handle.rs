@@ -61,8 +61,8 @@ impl AnyDevice {
     }
 
     /// Returns a handle to the same device, which allocates at most `bytes` bytes on the device and
-    /// the host together. Clones and forks of the handle share the limit. The limit counts the
-    /// memory of blobs, but not files in memory and the workspaces of kernels.
+    /// the host together. Clones and forks of the handle share the limit. The limit applies to the
+    /// memory of blobs, but not to files in memory or to the workspaces of kernels.
     ///
     /// An allocation that would exceed the limit returns [`Error::MemoryLimit`] and has no effect.
     /// The error of a net also names the layer and the blob.
@@ -96,9 +96,10 @@ impl AnyDevice {
 /// The methods of [`Memory`] that [`ErasedMemory`] lacks, because the coherence code does not need
 /// them.
 pub(super) trait ErasedDevice: ErasedMemory {
-    /// Returns a handle to the device with a separate queue. The handle has the given memory limit.
+    /// Returns a handle to the same device. The handle has a separate queue and the given memory
+    /// limit.
     fn fork_queue(&self, limit: Option<Arc<MemoryLimit>>) -> Result<AnyDevice>;
-    /// Returns a handle to the device and its queue. The handle has the given memory limit.
+    /// Returns a handle to the same device and queue. The handle has the given memory limit.
     fn with_limit(&self, limit: Arc<MemoryLimit>) -> AnyDevice;
     fn host_workers(&self) -> &Workers;
     fn properties(&self) -> Vec<(&'static str, String)>;

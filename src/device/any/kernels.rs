@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// Expands the declarations of a kernel family to a trait `Kernels` for one element type.
-/// Implements the trait `Kernels` for all devices, and the kernel family for `AnyDevice`.
+/// Implements `Kernels` for all devices, and the trait of the kernel family for `AnyDevice`.
 macro_rules! erase_family {
     ($(#[$attr:meta])* trait $family:ident { $($methods:tt)* } $($kernels:tt)*) => {
         pub(in crate::device::any) trait Kernels<T: Element> {
@@ -126,8 +126,8 @@ macro_rules! any_method {
     };
 }
 
-/// Expands to the `Kernels` of a device for an element type, or for `f32` if the kernel has no
-/// element type.
+/// Expands to the trait object `Kernels` of a device for an element type, or for `f32` if the
+/// kernel has no element type.
 macro_rules! element_kernels {
     ($device:ident) => {
         $device.kernels::<f32>()
@@ -137,7 +137,8 @@ macro_rules! element_kernels {
     };
 }
 
-/// Expands to the one method that a kernel family defines by hand, outside its macro `kernels!`.
+/// Expands to the method that a kernel family defines outside its macro `kernels!`, if it has such
+/// a method.
 macro_rules! other_method {
     (Conv) => {
         #[track_caller]

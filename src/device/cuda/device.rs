@@ -41,7 +41,7 @@ pub struct CudaDevice {
     pub(super) tf32: bool,
     /// Number of multiprocessors for which launches size their grids.
     pub(super) multiprocessors: usize,
-    /// Whether GEMM and convolution use large tiles for matrices of any size, as tests require.
+    /// Whether GEMM and convolution use large tiles for matrices of any size; for tests.
     pub(super) large_tiles: bool,
 }
 

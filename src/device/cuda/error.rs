@@ -113,7 +113,7 @@ impl fmt::Display for PendingLaunch {
 
 impl std::error::Error for CudaFailure {}
 
-/// Converts the result code that the driver function `call` returned to a `Result`.
+/// Converts the result code of the driver function `call` to a `Result`.
 pub(super) fn check_driver(call: &'static str, result: CUresult) -> Result<(), CudaFailure> {
     match result {
         CUresult::CUDA_SUCCESS => Ok(()),
@@ -121,8 +121,8 @@ pub(super) fn check_driver(call: &'static str, result: CUresult) -> Result<(), C
     }
 }
 
-/// Returns a function that converts an error that `cust` returned for the driver function `call` to
-/// a [`CudaFailure`].
+/// Returns a function that converts an error of `cust` to a [`CudaFailure`] of the driver function
+/// `call`.
 pub(super) fn from_cust(call: &'static str) -> impl FnOnce(CudaError) -> CudaFailure {
     move |error| CudaFailure::new(call, error as u32)
 }

@@ -50,7 +50,7 @@ impl KernelErrorFlags {
             result => result,
         };
         check_driver("cuMemAllocHost", result)?;
-        // SAFETY: `check_driver` has returned an error if the address is null.
+        // SAFETY: the address is not null, because `check_driver` returned no error.
         let words = unsafe { NonNull::new_unchecked(start.cast::<Words>()) };
         // SAFETY: the allocation has the size of `Words` and is aligned to a page.
         unsafe { words.write_bytes(0, 1) };

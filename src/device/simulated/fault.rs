@@ -15,14 +15,14 @@ use crate::sync::Mutex;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Fault {
-    /// An allocation, which then returns [`Error::OutOfMemory`](crate::Error::OutOfMemory) and
+    /// An allocation. The call returns [`Error::OutOfMemory`](crate::Error::OutOfMemory) and
     /// allocates nothing.
     Alloc,
-    /// An upload or a download, which then returns [`Error::Device`](crate::Error::Device) and
-    /// copies nothing.
+    /// An upload or a download. The call returns [`Error::Device`](crate::Error::Device) and copies
+    /// nothing.
     Copy,
-    /// The launch of a kernel, which then returns [`Error::Device`](crate::Error::Device) and
-    /// queues nothing.
+    /// The launch of a kernel. The call returns [`Error::Device`](crate::Error::Device) and queues
+    /// nothing.
     Launch,
     /// A queued kernel or upload. The fault occurs when the queue runs the work. The next call that
     /// waits for the queue returns [`Error::Device`](crate::Error::Device); the outputs of the

@@ -79,7 +79,7 @@ macro_rules! bind_len {
             Src::InPlace => None,
         };
     };
-    // The checks of some kernels do not use the lengths of all operands.
+    // Some kernels do not check the lengths of all operands, so a length can be unused.
     ($kind:ident $x:ident) => {
         #[allow(unused_variables)]
         let $x = $x.len();

@@ -3,7 +3,7 @@
 //! Decisions:
 //! - The device has separate memory: host and device see each other's values only after a copy.
 //! - The device delays queued work until a caller waits for the queue, so that a missing wait, or a
-//!   missing order between two queues, shows up in the first run of a test.
+//!   missing dependency between two queues, shows up in the first run of a test.
 //! - Memory without a value (stale, freed, or written by work that failed) holds [`POISON`].
 //! - Every kernel is native: a call checks the operands and queues the host kernel. Results are
 //!   bit-identical to the host's.

@@ -2,8 +2,8 @@
 //!
 //! Decisions:
 //! - Work stays queued until a caller waits for the queue, or the queue exceeds its size limits.
-//!   Code that relies on an order between queues, but does not request this order, therefore reads
-//!   stale bytes.
+//!   Code that relies on one queue running before another, but does not call `order_after`,
+//!   therefore reads stale bytes.
 //! - A wait for a queue runs all work of that queue. From other queues, the wait runs only the work
 //!   that the awaited queue was [ordered after](Queue::order_after). All other work stays queued,
 //!   as the contract of `Memory` allows.
@@ -18,9 +18,9 @@ use crate::{
 };
 use std::{collections::VecDeque, sync::Arc};
 
-/// Largest number of work items that a queue holds before it runs them without a wait.
+/// Number of pending work items above which a queue runs its work, even if no caller waits.
 const MAX_PENDING_WORK: usize = 4096;
-/// Largest number of bytes that pending uploads hold before the queue runs its work without a wait.
+/// Number of bytes in pending uploads above which a queue runs its work, even if no caller waits.
 const MAX_STAGED_BYTES: usize = 64 << 20;
 
 /// A queue that runs its work in submission order.
@@ -30,7 +30,7 @@ pub(super) struct Queue(Mutex<QueueState>);
 #[derive(Default)]
 struct QueueState {
     pending_work: VecDeque<Work>,
-    /// Total number of work items that were queued on this queue so far.
+    /// Number of work items that have been queued on this queue so far.
     end: u64,
     /// Number of bytes that pending uploads hold.
     staged_bytes: usize,
@@ -101,8 +101,8 @@ impl Queue {
         self.run(state, end);
     }
 
-    /// Runs the pending work of this queue up to position `end`. Orders between queues never form a
-    /// cycle, because an order refers only to work that was queued before the order.
+    /// Runs the pending work of this queue up to position `end`. Dependencies between queues never
+    /// form a cycle, because a call of `order_after` refers only to work that is already queued.
     fn run(&self, state: &DeviceState, end: u64) {
         while let Some(work) = self.pop(end) {
             if let Err(error) = work.run(state) {

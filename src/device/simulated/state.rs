@@ -33,11 +33,11 @@ pub struct Counters {
     pub allocations: u64,
     /// Number of bytes that are allocated and not yet freed.
     pub bytes: usize,
-    /// Number of queued uploads.
+    /// Number of uploads that were queued.
     pub uploads: u64,
     /// Number of finished downloads.
     pub downloads: u64,
-    /// Number of queued kernels.
+    /// Number of kernels that were queued.
     pub kernels: u64,
     /// Number of kernels and uploads that ran, including those that failed while running.
     pub executed: u64,

@@ -136,7 +136,7 @@ fn load(path: &Path) -> Result<libloading::Library, libloading::Error> {
     open(path)
 }
 
-/// Converts the status that the cuBLAS function `call` returned to a `Result`.
+/// Converts the status of the cuBLAS function `call` to a `Result`.
 pub(super) fn check_status(call: &str, status: c_int) -> Result<(), String> {
     let name = match status {
         0 => return Ok(()),

@@ -49,9 +49,9 @@ pub(crate) fn raw_code() -> c_uint {
     LAST_ERROR.get()
 }
 
-/// Converts a result code to a code that `cust` knows. The enumeration of result codes in `cust`
-/// ends with CUDA 11.4, and any other value would be undefined behaviour. Codes of later CUDA
-/// versions become `CUDA_ERROR_UNKNOWN`; [`raw_code`] returns the original code.
+/// Returns a result code unchanged if `cust` declares it. The enumeration of result codes in `cust`
+/// ends with CUDA 11.4, and any other value would be undefined behaviour. All other codes become
+/// `CUDA_ERROR_UNKNOWN`; [`raw_code`] returns the original code.
 pub(super) fn to_cust_code(code: c_uint) -> c_uint {
     if code != 0 {
         LAST_ERROR.set(code);
@@ -122,8 +122,8 @@ pub(super) unsafe extern "C" fn cuGetErrorString(
     0
 }
 
-/// Returns the driver's name and description of an error code. The name of an unknown error code
-/// contains the code as a number.
+/// Returns the name and the description that the driver gives for an error code. The name of an
+/// unknown error code contains the code as a number.
 pub(crate) fn describe(code: c_uint) -> (String, String) {
     type Function = unsafe extern "C" fn(c_uint, *mut *const c_char) -> c_uint;
     let lookup = |name: &'static CStr| -> Option<String> {

@@ -4,7 +4,7 @@
 //! and the binding of a symbol. The code at each symbol jumps to the Rust function of the same
 //! name. On other systems, the Rust functions themselves are the symbols, which are not hidden.
 
-/// Defines a symbol for each of the named functions, which must be in scope.
+/// Defines a symbol for each of the named functions. The functions must be in scope.
 ///
 /// A hidden symbol is visible only within the program or the shared library that contains cortado.
 /// If another crate in the same program defines a symbol of the same name, the linker uses that

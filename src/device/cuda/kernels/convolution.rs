@@ -130,8 +130,8 @@ impl<'a> Groups<'a> {
         })
     }
 
-    /// Returns, for each axis, the elements of `dy` that the taps read for the gradient of an image
-    /// element at stride 1.
+    /// Returns, for each axis, the elements of `dy` that contribute to the gradient of an image
+    /// element, for a convolution with stride 1.
     fn gradient_axes(&self) -> [TapAxis; AXES] {
         self.image_axes().map(|axis| TapAxis {
             range: axis.columns,

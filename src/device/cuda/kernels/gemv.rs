@@ -43,7 +43,8 @@ impl CudaDevice {
                 ("gemv_columns", (items, outputs), outputs.div_ceil(columns), 128)
             }
         };
-        // Each launch opens its own ledger scope, but operands are uploaded before the first one.
+        // Open a ledger scope, because the operands are uploaded before the first launch opens its
+        // own scope.
         let _scope = ledger::enter_kernel(kernel_name, T::DTYPE.name());
         let split = self.split(blocks, items, min_items);
         let parts = self.partial_sums::<T>(split, outputs)?;

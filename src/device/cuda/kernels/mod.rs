@@ -1,4 +1,5 @@
-//! Launches of the CUDA kernels, with one file for each kernel family or kernel source.
+//! Launches of the CUDA kernels. Each file launches the kernels of one kernel family or one CUDA
+//! source file.
 
 use super::{CudaBuffer, CudaDevice, launch::Launch};
 use crate::{

@@ -15,13 +15,13 @@ const THREADS: u32 = 256;
 /// Warps per block.
 const WARPS: usize = 8;
 
-/// Number of items in a row above which all warps of a thread block together reduce the row.
+/// Row length, in items, above which all warps of a thread block together reduce a row.
 const LONG_ROW: usize = 1024;
 
 /// Largest number of blocks in a grid; the blocks loop over any remaining work.
 const MAX_BLOCKS: usize = 1 << 20;
 
-/// Positions of the operand elements (items) that are reduced to each output.
+/// Positions of the items: the operand elements that a kernel reduces to one output.
 #[derive(Clone, Copy)]
 pub(super) enum Layout {
     /// Item `t` of output `q` is element `q·q_step + t / run · run_step + t mod run · steps[0]`. In
@@ -83,7 +83,8 @@ impl CudaDevice {
         if outputs == 0 {
             return Ok(());
         }
-        // Each launch opens its own ledger scope, but operands are uploaded before the first one.
+        // Open a ledger scope, because the operands are uploaded before the first launch opens its
+        // own scope.
         let _scope = ledger::enter_kernel(reduction.kernel_name, T::DTYPE.name());
         let (blocks, split) = self.split_outputs(extents, layout);
         let parts = self.partial_sums::<T>(split, outputs)?;

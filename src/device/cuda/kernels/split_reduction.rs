@@ -23,8 +23,9 @@ pub(super) struct SplitReduction {
 }
 
 impl CudaDevice {
-    /// Splits the sums of a launch of `blocks` blocks into parts. A sum of `items` items is split
-    /// into parts of at least `min_items` items, except that the last part may be shorter.
+    /// Returns the parts into which a launch of `blocks` thread blocks splits each of its sums. A
+    /// sum of `items` items is split into parts of at least `min_items` items, except that the last
+    /// part may be shorter.
     pub(super) fn split(&self, blocks: usize, items: usize, min_items: usize) -> SplitReduction {
         let target = BLOCKS_PER_MULTIPROCESSOR * self.multiprocessors;
         let parts = target.div_ceil(blocks.max(1)).min(items / min_items).clamp(1, MAX_PARTS);

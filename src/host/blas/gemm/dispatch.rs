@@ -36,8 +36,8 @@ impl GemmPath {
     /// Computes one GEMM on the calling thread. `Unpacked` supports at most one transposed operand.
     ///
     /// # Safety
-    /// The lengths of `a` and `b` have passed [`Gemm::check`]. `c` is valid for reads and writes of
-    /// all elements of `C`, and no other thread accesses `C`. `c` is not read if β is 0.
+    /// [`Gemm::check`] accepts the lengths of `a` and `b`. `c` is valid for reads and writes of all
+    /// elements of `C`, and no other thread accesses `C`. `c` is not read if β is 0.
     pub(crate) unsafe fn run<S: SimdScalar>(self, op: &Gemm<S>, a: &[S], b: &[S], c: *mut S) {
         debug_assert!(op.check(a.len(), b.len(), usize::MAX).is_ok());
         let p = RawGemm::new(op, a, b, c);
@@ -66,9 +66,9 @@ impl GemmPath {
 /// for each row of `C`.
 ///
 /// # Safety
-/// The length of `a` has passed [`Gemm::check`], and `bias` has at least m elements. `c` is valid
-/// for reads and writes of all elements of `C`, and no other thread accesses `C`. `c` is not read
-/// if β is 0.
+/// [`Gemm::check`] accepts the length of `a`, and `bias` has at least m elements. `c` is valid for
+/// reads and writes of all elements of `C`, and no other thread accesses `C`. `c` is not read if β
+/// is 0.
 pub(crate) unsafe fn gemm_with_pack_source<S: SimdScalar>(
     op: &Gemm<S>,
     a: &[S],
