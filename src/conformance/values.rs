@@ -67,14 +67,14 @@ impl ValueStream {
             }
             Values::Reals => self.uniform(-1.0, 1.0, len),
             Values::Specials => {
-                let special = |i| match i {
+                let element_value = |i| match i {
                     0 => f64::NAN,
                     1 => f64::INFINITY,
                     2 => f64::NEG_INFINITY,
                     3 => -0.0,
                     i => (i % 9) as f64 - 4.0,
                 };
-                self.indices(48, len).into_iter().map(|i| T::from_f64(special(i))).collect()
+                self.indices(48, len).into_iter().map(|i| T::from_f64(element_value(i))).collect()
             }
         }
     }
@@ -102,7 +102,7 @@ impl ValueStream {
     }
 }
 
-/// Returns `len` bytes that differ from their neighbours and from the bytes of another `seed`.
+/// Returns `len` bytes, each different from its neighbours. Another `seed` yields other bytes.
 pub(super) fn byte_pattern(seed: u64, len: usize) -> Vec<u8> {
     (seed.wrapping_mul(0x9e37_79b9)..).take(len).map(|i| (i.wrapping_mul(167) >> 3) as u8).collect()
 }

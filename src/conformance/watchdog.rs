@@ -35,8 +35,8 @@ impl Progress {
         self.0.lock().start = Instant::now();
     }
 
-    /// Returns the time until the current step has run for `timeout`, or `None` if that time is
-    /// over.
+    /// Returns the time until the current step has run for `timeout`, or `None` if the step has
+    /// already run for `timeout`.
     fn time_left(&self, timeout: Duration) -> Option<Duration> {
         timeout
             .checked_sub(self.0.lock().start.elapsed())

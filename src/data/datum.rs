@@ -116,8 +116,8 @@ mod tests {
     #[test]
     fn a_record_gets_the_floats_of_a_datum_only_if_the_datum_has_no_bytes() {
         let floats = Datum { float_data: vec![1.5; 4], ..datum() };
-        let both = Datum { data: Some(vec![1, 2, 3, 4]), ..floats.clone() };
-        let record = Record::try_from(both).unwrap();
+        let datum = Datum { data: Some(vec![1, 2, 3, 4]), ..floats.clone() };
+        let record = Record::try_from(datum).unwrap();
         assert_eq!((record.shape(), record.label()), ([1, 2, 2], -3));
         assert_eq!(record.values(), RecordValues::Bytes(&[1, 2, 3, 4]));
         assert_eq!(Record::try_from(floats).unwrap().values(), RecordValues::Floats(&[1.5; 4]));

@@ -25,7 +25,7 @@ use std::{
 /// line. After the last row, [`read`](Self::read) continues with the first row.
 ///
 /// A row consists of the elements of each dataset at one index of the first axis. With shuffling,
-/// the reader loads whole files, and the order of the rows depends only on the key. Without
+/// the reader loads whole files, and the order of the rows depends only on the random key. Without
 /// shuffling, the reader loads a few rows at a time.
 ///
 /// ```no_run
@@ -52,7 +52,7 @@ pub struct Hdf5Rows {
     file_rows: Vec<usize>,
     epoch: u64,
     /// The index in `file_order` of the open file.
-    place: usize,
+    order_index: usize,
     /// The number of the next row, counted from 0 over all epochs.
     position: u64,
     file: Datasets,
@@ -60,7 +60,7 @@ pub struct Hdf5Rows {
     row: usize,
     /// The order of the rows in the current file; empty without shuffling.
     row_order: Vec<usize>,
-    loaded: Range<usize>,
+    loaded_rows: Range<usize>,
     values: Vec<Vec<f64>>,
 }
 
@@ -97,13 +97,13 @@ impl Hdf5Rows {
             file_order,
             file_rows: Vec::new(),
             epoch: 0,
-            place: 0,
+            order_index: 0,
             position: 0,
             file,
             rows,
             row: 0,
             row_order: Vec::new(),
-            loaded: 0..0,
+            loaded_rows: 0..0,
             values: vec![Vec::new(); names.len()],
         };
         reader.shuffle_rows();
@@ -122,25 +122,25 @@ impl Hdf5Rows {
     /// rows of the next file have a different shape.
     pub fn read(&mut self) -> Result<impl Iterator<Item = &[f64]>> {
         if self.row == self.rows {
-            let is_last_file = self.place + 1 == self.files.len();
+            let is_last_file = self.order_index + 1 == self.files.len();
             let next =
-                if is_last_file { (self.epoch + 1, 0) } else { (self.epoch, self.place + 1) };
+                if is_last_file { (self.epoch + 1, 0) } else { (self.epoch, self.order_index + 1) };
             self.open_file(next)?;
         }
         let row = self.row_order.get(self.row).copied().unwrap_or(self.row);
-        if !self.loaded.contains(&row) {
+        if !self.loaded_rows.contains(&row) {
             let range = match self.row_order.is_empty() {
                 true => row..self.rows.min(row.saturating_add(self.slice)),
                 false => 0..self.rows,
             };
-            self.loaded = 0..0;
+            self.loaded_rows = 0..0;
             for (name, values) in self.names.iter().zip(&mut self.values) {
                 *values = self.file.read(name, &range)?;
             }
-            self.loaded = range;
+            self.loaded_rows = range;
         }
         (self.row, self.position) = (self.row + 1, self.position + 1);
-        let index = row - self.loaded.start;
+        let index = row - self.loaded_rows.start;
         let rows = self.shapes.iter().zip(&self.values);
         Ok(rows.map(move |(shape, values)| {
             let len = shape.iter().product();
@@ -172,34 +172,35 @@ impl Hdf5Rows {
         let total: u64 = self.file_rows.iter().map(|&rows| rows as u64).sum();
         let (epoch, mut row) = (position / total, position % total);
         let file_order = order(self.shuffle, self.first_shuffle(epoch), self.files.len());
-        let mut place = 0;
-        while row >= self.file_rows[file_order[place]] as u64 {
-            row -= self.file_rows[file_order[place]] as u64;
-            place += 1;
+        let mut order_index = 0;
+        while row >= self.file_rows[file_order[order_index]] as u64 {
+            row -= self.file_rows[file_order[order_index]] as u64;
+            order_index += 1;
         }
-        self.open_file((epoch, place))?;
+        self.open_file((epoch, order_index))?;
         (self.row, self.position) = (row as usize, position);
         Ok(())
     }
 
-    /// Opens the file with index `place` in the file order of epoch `epoch`, and moves to the
+    /// Opens the file with index `order_index` in the file order of epoch `epoch`, and moves to the
     /// first row of the file.
-    fn open_file(&mut self, (epoch, place): (u64, usize)) -> Result<()> {
+    fn open_file(&mut self, (epoch, order_index): (u64, usize)) -> Result<()> {
         let file_order = match epoch == self.epoch {
             true => self.file_order.clone(),
             false => order(self.shuffle, self.first_shuffle(epoch), self.files.len()),
         };
         // If the list file names only one HDF5 file, that file is already open.
         if self.files.len() > 1 {
-            let path = &self.files[file_order[place]];
+            let path = &self.files[file_order[order_index]];
             let (file, rows, shapes) = open(path, &self.names)?;
             if shapes != self.shapes {
                 let reason = format!("expected rows of shapes {:?}, found {shapes:?}", self.shapes);
                 return Err(Error::Shape(format!("{}: {reason}", path.display())));
             }
-            (self.file, self.rows, self.loaded) = (file, rows, 0..0);
+            (self.file, self.rows, self.loaded_rows) = (file, rows, 0..0);
         }
-        (self.epoch, self.place, self.file_order, self.row) = (epoch, place, file_order, 0);
+        (self.epoch, self.order_index, self.file_order, self.row) =
+            (epoch, order_index, file_order, 0);
         self.shuffle_rows();
         Ok(())
     }
@@ -212,7 +213,7 @@ impl Hdf5Rows {
 
     fn shuffle_rows(&mut self) {
         if self.shuffle.is_some() {
-            let stream = self.first_shuffle(self.epoch).wrapping_add(1 + self.place as u64);
+            let stream = self.first_shuffle(self.epoch).wrapping_add(1 + self.order_index as u64);
             self.row_order = order(self.shuffle, stream, self.rows);
         }
     }

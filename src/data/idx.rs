@@ -125,8 +125,8 @@ fn load<const AXES: usize>(path: &Path) -> Result<([usize; AXES], Vec<u8>)> {
     let mut file = BufReader::new(file);
     // Detect gzip by the magic number, because some programs decompress a file without removing the
     // extension `.gz`.
-    let zipped = file.fill_buf().map_err(|error| Error::io(path, error))?.starts_with(&GZIP_MAGIC);
-    if !zipped {
+    let is_gzip = file.fill_buf().map_err(|error| Error::io(path, error))?.starts_with(&GZIP_MAGIC);
+    if !is_gzip {
         return parse(path, file, stored, false);
     }
     #[cfg(feature = "gzip")]
@@ -148,7 +148,7 @@ fn parse<const AXES: usize>(
     path: &Path,
     mut file: impl Read,
     stored: u64,
-    zipped: bool,
+    is_gzip: bool,
 ) -> Result<([usize; AXES], Vec<u8>)> {
     let mut word = || -> Result<u32> {
         let mut bytes = [0; 4];
@@ -172,7 +172,7 @@ fn parse<const AXES: usize>(
     let header = format!("the header states extents {extents:?}");
     let len = extents.iter().try_fold(1u64, |len, &extent| len.checked_mul(extent as u64));
     let len = match len {
-        _ if zipped => {
+        _ if is_gzip => {
             limits::check_expanded(format_args!("{}: {header}", path.display()), len, stored)?
         }
         Some(len) if len <= stored => len,

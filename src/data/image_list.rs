@@ -130,7 +130,7 @@ impl Source for ImageList {
         let path = format!("{}{path}", self.root);
         let image = Image::read(&path, self.color)?;
         let result = match self.size {
-            Some(size) => enlarged(&image, size).and_then(|image| image.store(record)),
+            Some(size) => resize_image(&image, size).and_then(|image| image.store(record)),
             None => image.store(record),
         };
         result.map_err(|error| error.context(path))?;
@@ -154,7 +154,7 @@ impl Source for ImageList {
 
 /// Resizes an image. Fails if the result is larger than both the original and the limit
 /// `RESIZED_LEN`.
-fn enlarged(image: &Image, [height, width]: [usize; 2]) -> Result<Image> {
+fn resize_image(image: &Image, [height, width]: [usize; 2]) -> Result<Image> {
     let [channels, ..] = image.shape();
     let bytes = height.saturating_mul(width).saturating_mul(channels);
     if bytes > limits::RESIZED_LEN && bytes > image.shape().iter().product() {

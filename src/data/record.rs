@@ -107,7 +107,7 @@ impl Record {
 
 /// Resizes `values` to the number of values of `shape`, or clears `values` if the resize fails.
 fn resize<S: Copy + Default>(values: &mut Vec<S>, shape: [usize; 3]) -> Result<()> {
-    let resized = Shape::new(&shape).and_then(|shape| {
+    let result = Shape::new(&shape).and_then(|shape| {
         let count = shape.count();
         let bytes = count.saturating_mul(size_of::<S>());
         values
@@ -116,7 +116,7 @@ fn resize<S: Copy + Default>(values: &mut Vec<S>, shape: [usize; 3]) -> Result<(
         values.resize(count, S::default());
         Ok(())
     });
-    resized.inspect_err(|_| values.clear())
+    result.inspect_err(|_| values.clear())
 }
 
 #[cfg(test)]

@@ -143,9 +143,9 @@ impl DataTransformer {
     ) {
         // If the rows of the crop are contiguous in memory, process all rows of a channel as one
         // row.
-        let contiguous = crop.width == width && !crop.mirrored;
+        let rows_are_contiguous = crop.width == width && !crop.mirrored;
         let (rows, len) =
-            if contiguous { (1, crop.height * width) } else { (crop.height, crop.width) };
+            if rows_are_contiguous { (1, crop.height * width) } else { (crop.height, crop.width) };
         if len == 0 {
             return;
         }
@@ -262,10 +262,10 @@ impl Mean {
 }
 
 fn read_mean_file(file: &str) -> Result<Mean> {
-    let name_file = |error: Error| error.context(format!("`mean_file` {file}"));
+    let add_file_name = |error: Error| error.context(format!("`mean_file` {file}"));
     let proto = read_binary(file)?;
     let mut blob = Blob::<f32, _>::new(&CpuDevice::with_threads(1)?, &[])?;
-    blob.from_proto(&proto, true).map_err(name_file)?;
+    blob.from_proto(&proto, true).map_err(add_file_name)?;
     let shape = match **blob.shape() {
         [1, channels, height, width] | [channels, height, width] => [channels, height, width],
         _ => {

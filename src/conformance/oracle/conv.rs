@@ -21,8 +21,8 @@ fn tap_element(window: &Window, mut tap: usize, mut position: usize) -> Option<u
     inside.then_some(element)
 }
 
-/// Calls `body(image index, matrix index)` for every element of the im2col matrix. The image index
-/// of padding is `None`.
+/// Calls `body(image index, matrix index)` for every element of the im2col matrix. For padding, the
+/// image index is `None`.
 fn each_column(window: &Window, mut body: impl FnMut(Option<usize>, usize)) {
     for row in 0..window.column_rows() {
         let (channel, tap) = (row / window.taps(), row % window.taps());
@@ -64,8 +64,9 @@ fn each_product(op: &Convolution, mut body: impl FnMut(usize, usize, usize)) {
     let window = op.window();
     let channels = window.channels() / op.groups();
     let outputs = op.outputs() / op.groups();
-    let of_tap = |tap| (0..window.positions()).map(move |p| tap_element(window, tap, p)).collect();
-    let elements: Vec<Vec<_>> = (0..window.taps()).map(of_tap).collect();
+    let tap_elements =
+        |tap| (0..window.positions()).map(move |p| tap_element(window, tap, p)).collect();
+    let elements: Vec<Vec<_>> = (0..window.taps()).map(tap_elements).collect();
     for (image, output) in (0..op.batch()).flat_map(|b| (0..op.outputs()).map(move |o| (b, o))) {
         let first = output / outputs * channels;
         for (channel, tap) in (0..channels).flat_map(|c| (0..window.taps()).map(move |t| (c, t))) {

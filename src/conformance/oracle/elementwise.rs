@@ -5,8 +5,8 @@ use crate::{
     op::{Binary, Unary},
 };
 
-/// Largest errors, in ulp, that OpenCL C allows for functions in `f32` (section 7.4), plus one ulp
-/// for the oracle's `f64` function.
+/// Largest errors, in ulp, that OpenCL C allows for math functions in `f32` (section 7.4), plus one
+/// ulp for the oracle's `f64` function.
 mod ulps {
     pub(super) const EXP: f64 = 3.0 + 1.0;
     pub(super) const LN: f64 = 3.0 + 1.0;

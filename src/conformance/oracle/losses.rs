@@ -91,8 +91,9 @@ pub(crate) fn accuracy(op: &Accuracy, scores: &[f64], label: &[f64]) -> Expected
 /// Returns, for each class, the fraction of the class's labels for which the class has one of the
 /// `top_k` largest scores.
 pub(crate) fn accuracy_by_class(op: &Accuracy, scores: &[f64], label: &[f64]) -> Vec<Expected> {
-    let of_class = |class| positions(&op.axis, label, op.ignore).filter(move |(_, c)| *c == class);
-    (0..op.axis.extent).map(|class| fraction_correct(op, scores, of_class(class))).collect()
+    let class_positions =
+        |class| positions(&op.axis, label, op.ignore).filter(move |(_, c)| *c == class);
+    (0..op.axis.extent).map(|class| fraction_correct(op, scores, class_positions(class))).collect()
 }
 
 fn fraction_correct(

@@ -3,7 +3,7 @@
 use crate::{conformance::expected::Expected, op::Lstm};
 
 /// Number of roundings allowed for one LSTM cell: the roundings of products and sums, and the
-/// errors that OpenCL C allows for functions.
+/// errors that OpenCL C allows for math functions.
 const ROUNDINGS: f64 = 32.0;
 
 /// Returns an expected value whose error bound allows [`ROUNDINGS`] roundings relative to

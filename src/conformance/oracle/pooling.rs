@@ -9,8 +9,8 @@ fn window_range(op: &Pool2d, axis: usize, at: usize) -> (Range<usize>, usize) {
     let (input, pad) = (op.input[axis], op.pad[axis]);
     let start = at * op.stride[axis];
     let end = (start + op.kernel[axis]).min(input + 2 * pad);
-    let inside = |padded: usize| padded.saturating_sub(pad).min(input);
-    (inside(start)..inside(end), end.saturating_sub(start))
+    let unpad = |padded: usize| padded.saturating_sub(pad).min(input);
+    (unpad(start)..unpad(end), end.saturating_sub(start))
 }
 
 /// Calls `body(window, elements, size)` for each window of each plane. `window` is the index of the
@@ -22,8 +22,9 @@ fn each_window(op: &Pool2d, mut body: impl FnMut(usize, &[usize], usize)) {
         let (rows, window_height) = window_range(op, 0, position / width);
         let (columns, window_width) = window_range(op, 1, position % width);
         let start = window / (height * width) * plane;
-        let in_row = |row| columns.clone().map(move |column| start + row * op.input[1] + column);
-        let elements: Vec<_> = rows.flat_map(in_row).collect();
+        let row_elements =
+            |row| columns.clone().map(move |column| start + row * op.input[1] + column);
+        let elements: Vec<_> = rows.flat_map(row_elements).collect();
         body(window, &elements, window_height * window_width);
     }
 }

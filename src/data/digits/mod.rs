@@ -273,8 +273,8 @@ mod tests {
             mean.iter().zip(image).map(|(mean, &x)| (mean - f32::from(x)).powi(2)).sum()
         };
         let correct = test.iter().filter(|(label, image)| {
-            let all = means.each_ref().map(|mean| distance(mean, image));
-            all.iter().all(|&other| all[*label as usize] <= other)
+            let distances = means.each_ref().map(|mean| distance(mean, image));
+            distances.iter().all(|&other| distances[*label as usize] <= other)
         });
         let accuracy = correct.count() as f32 / test.len() as f32;
         assert!((0.5..0.9).contains(&accuracy), "{accuracy}");

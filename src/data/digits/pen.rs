@@ -117,11 +117,11 @@ impl Handwriting {
 
     /// Distorts a point of a stroke and returns its pixel coordinates.
     fn to_pixels(&self, [x, y]: Point, rng: &mut ImageRng) -> Point {
-        let bent = self.bend.map(|[xx, xy, yy, xxx, yyy]| {
+        let bend_offset = self.bend.map(|[xx, xy, yy, xxx, yyy]| {
             x * x * xx + x * y * xy + y * y * yy + x * x * x * xxx + y * y * y * yyy
         });
-        let x = x + bent[0] + rng.normal(self.jitter);
-        let y = y + bent[1] + rng.normal(self.jitter);
+        let x = x + bend_offset[0] + rng.normal(self.jitter);
+        let y = y + bend_offset[1] + rng.normal(self.jitter);
         let [xx, xy, yx, yy] = self.matrix;
         [self.centre[0] + xx * x + xy * y, self.centre[1] + yx * x + yy * y]
     }

@@ -88,11 +88,15 @@ fn seeking_continues_with_the_row_that_reading_reaches() {
         let total = counts.iter().sum::<usize>();
         for key in [None, Some(RngKey::new(1))] {
             let open = || Hdf5Rows::open(&list, &names(), 2, key).unwrap();
-            let all = read(&mut open(), 5 * total);
+            let all_rows = read(&mut open(), 5 * total);
             let mut rows = open();
             for start in [0, 1, total - 1, total, total + 2, 3 * total - 1, 2, 3 * total, 0] {
                 rows.seek(start as u64).unwrap();
-                assert_eq!(read(&mut rows, total + 3), all[start..][..total + 3], "from {start}");
+                assert_eq!(
+                    read(&mut rows, total + 3),
+                    all_rows[start..][..total + 3],
+                    "from {start}"
+                );
                 assert_eq!(rows.position(), (start + total + 3) as u64);
             }
         }
@@ -138,8 +142,8 @@ fn a_number_of_empty_rows_beyond_the_file_size_is_rejected() {
     let shape = Some(BlobShape { dim: vec![1 << 60, 0] });
     write_hdf5_blobs(&path, [("x", &BlobProto { shape, ..Default::default() })]).unwrap();
     fs::write(&list, path.display().to_string()).unwrap();
-    let opened = Hdf5Rows::open(&list, &["x".into()], 1, Some(RngKey::new(1)));
-    let error = opened.err().unwrap().to_string();
+    let result = Hdf5Rows::open(&list, &["x".into()], 1, Some(RngKey::new(1)));
+    let error = result.err().unwrap().to_string();
     assert!(error.contains("a.h5: dataset `x`: shape [1152921504606846976, 0]: "), "{error}");
     assert!(error.contains(" stored bytes is 33554432 bytes"), "{error}");
 }

@@ -70,9 +70,9 @@ fn png(bytes: &[u8], color: Color) -> Result<Image> {
     let (width, height) = reader.info().size();
     let size = reader.output_buffer_size();
     // `convert` and `image` can need more bytes per pixel than the decoder writes.
-    let needed = u64::from(width) * u64::from(height) * 3;
-    let needed = size.map_or(u64::MAX, |size| needed.max(size as u64));
-    check_size([height as usize, width as usize], needed, bytes)?;
+    let needed_bytes = u64::from(width) * u64::from(height) * 3;
+    let needed_bytes = size.map_or(u64::MAX, |size| needed_bytes.max(size as u64));
+    check_size([height as usize, width as usize], needed_bytes, bytes)?;
     let size = size.ok_or_else(|| damaged(&"too large"))?;
     // Allocate zeroed memory, because the operating system then maps only the memory pages that the
     // decoder writes.
@@ -92,9 +92,9 @@ fn png(bytes: &[u8], color: Color) -> Result<Image> {
 }
 
 /// Fails if an image needs more memory than the limit for the `bytes` of its file.
-fn check_size([height, width]: [usize; 2], needed: u64, bytes: &[u8]) -> Result<()> {
+fn check_size([height, width]: [usize; 2], needed_bytes: u64, bytes: &[u8]) -> Result<()> {
     let subject = format_args!("image of {height} x {width} pixels");
-    limits::check_expanded(subject, Some(needed), bytes.len() as u64).map(drop)
+    limits::check_expanded(subject, Some(needed_bytes), bytes.len() as u64).map(drop)
 }
 
 /// Converts the pixels of a PNG image to the channels that `color` selects, in the order red,

@@ -139,8 +139,8 @@ mod tests {
         }
         assert!(image(3, 2, 2).resize(0, 1).is_err());
         for [height, width] in [[1, 1 << 46], [1 << 46, 1]] {
-            let huge = image(1, 2, 2).resize(height, width);
-            assert!(matches!(huge, Err(Error::OutOfMemory { .. })));
+            let result = image(1, 2, 2).resize(height, width);
+            assert!(matches!(result, Err(Error::OutOfMemory { .. })));
         }
     }
 }

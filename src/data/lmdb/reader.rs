@@ -178,11 +178,11 @@ impl LmdbReader {
         };
         for level in top..self.levels.len() {
             let is_leaf = level + 1 == self.levels.len();
-            let current = &mut self.levels[level];
-            current.index = 0;
-            current.page.resize(self.file.page_size, 0);
-            self.file.read(number, if is_leaf { LEAF } else { BRANCH }, &mut current.page)?;
-            if current.page().count() == 0 {
+            let current_level = &mut self.levels[level];
+            current_level.index = 0;
+            current_level.page.resize(self.file.page_size, 0);
+            self.file.read(number, if is_leaf { LEAF } else { BRANCH }, &mut current_level.page)?;
+            if current_level.page().count() == 0 {
                 return Err(self.file.damaged(format_args!("page {number} has no nodes")));
             }
             if !is_leaf {
@@ -242,8 +242,8 @@ impl LmdbReader {
         }
         self.value_position = 0;
         self.file.check_remaining(length as u64)?;
-        let reserved = self.value.try_reserve(length.saturating_sub(self.value.len()));
-        reserved.map_err(|_| Error::out_of_host_memory(length))?;
+        let reserve_result = self.value.try_reserve(length.saturating_sub(self.value.len()));
+        reserve_result.map_err(|_| Error::out_of_host_memory(length))?;
         self.value.resize(length, 0);
         self.file.read(first, OVERFLOW, &mut self.value)?;
         if Page(&self.value).u32(12).is_none_or(|count| u64::from(count) < pages) {

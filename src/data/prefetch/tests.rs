@@ -313,8 +313,8 @@ fn errors_of_unconsumed_batches_are_logged_on_drop() {
         prefetcher(&device, Numbers::new(10), 3, 4).unwrap(),
         prefetcher(&other, Numbers::failing(10, 5, torn_page), 3, 4).unwrap(),
     ];
-    let ended = || both.iter().all(|data| data.shared.batches.is_closed());
-    wait_until(ended, "the threads must end after an error");
+    let threads_ended = || both.iter().all(|data| data.shared.batches.is_closed());
+    wait_until(threads_ended, "the threads must end after an error");
     both.iter_mut().for_each(|data| drop(data.next().unwrap()));
     let texts = ["numbers, uploading a batch: ", "a torn page of a batch"];
     assert_eq!(texts.map(|text| warnings(text).len()), [0, 0], "only drop may log these errors");

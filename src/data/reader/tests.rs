@@ -86,19 +86,20 @@ fn readers_of_different_speed_get_the_records_in_turn() {
 fn a_dropped_reader_does_not_block_the_others() {
     for (run, consumed) in [(1, 0), (4, 0), (4, 1), (4, 7), (2, 20)] {
         let mut readers = DataReader::shared(Box::new(Numbers::new(1000)), 0, run, 3).unwrap();
-        let mut last = readers.pop().unwrap();
-        let mut dropped = readers.pop().unwrap();
-        let mut first = readers.pop().unwrap();
+        let mut last_reader = readers.pop().unwrap();
+        let mut dropped_reader = readers.pop().unwrap();
+        let mut first_reader = readers.pop().unwrap();
         for j in 0..100 {
             if j < consumed {
-                assert_eq!(next(&mut dropped).unwrap(), 3 * j + 1);
+                assert_eq!(next(&mut dropped_reader).unwrap(), 3 * j + 1);
             } else if j == consumed {
-                dropped = DataReader::shared(Box::new(Numbers::new(1)), 0, 1, 1).unwrap().remove(0);
+                dropped_reader =
+                    DataReader::shared(Box::new(Numbers::new(1)), 0, 1, 1).unwrap().remove(0);
             }
-            assert_eq!(next(&mut last).unwrap(), 3 * j + 2);
-            assert_eq!(next(&mut first).unwrap(), 3 * j);
+            assert_eq!(next(&mut last_reader).unwrap(), 3 * j + 2);
+            assert_eq!(next(&mut first_reader).unwrap(), 3 * j);
         }
-        drop(dropped);
+        drop(dropped_reader);
     }
 }
 

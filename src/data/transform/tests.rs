@@ -89,10 +89,10 @@ fn the_mean_value_is_subtracted_before_scaling() {
         let param = TransformationParameter { scale, ..Default::default() };
         let want = reference(&record, |_, _| 0.0, 0.00390625, full_crop, false);
         assert_eq!(transformed::<f32>(&new(param.clone(), Phase::Test), 3, &record), want);
-        let halves: Vec<f16> = want.iter().map(|&y| f16::from_f32(y)).collect();
-        assert_eq!(transformed::<f16>(&new(param.clone(), Phase::Test), 3, &record), halves);
-        let doubles: Vec<f64> = values(&record).iter().map(|&x| f64::from(x) / 256.0).collect();
-        assert_eq!(transformed::<f64>(&new(param, Phase::Test), 3, &record), doubles);
+        let want_f16: Vec<f16> = want.iter().map(|&y| f16::from_f32(y)).collect();
+        assert_eq!(transformed::<f16>(&new(param.clone(), Phase::Test), 3, &record), want_f16);
+        let want_f64: Vec<f64> = values(&record).iter().map(|&x| f64::from(x) / 256.0).collect();
+        assert_eq!(transformed::<f64>(&new(param, Phase::Test), 3, &record), want_f64);
 
         for means in [vec![104.5], vec![104.0, 117.0, 123.0]] {
             let want = reference(&record, |c, _| means[c % means.len()], 0.5, full_crop, false);
@@ -164,11 +164,11 @@ fn training_crops_are_random_and_depend_on_the_key_and_record_number_only() {
         assert_eq!(y, transformed::<f32>(&train, number, &record));
     }
     let other_transformer = DataTransformer::new(&param, Phase::Train, RngKey::new(6)).unwrap();
-    let differ = |number| {
+    let crops_differ = |number| {
         transformed::<f32>(&other_transformer, number, &record)
             != transformed::<f32>(&train, number, &record)
     };
-    assert!((0..50).any(differ));
+    assert!((0..50).any(crops_differ));
 }
 
 #[test]
@@ -227,12 +227,12 @@ fn a_mean_file_of_the_wrong_shape_is_named_in_the_error() {
         assert!(text.contains(&path), "{text}");
         text
     };
-    let taller = BlobProto { height: Some(4), width: Some(5), ..mean_proto() };
-    let taller = text(taller);
-    assert!(taller.contains("is 3 x 4 x 5, but the record is 3 x 5 x 4"), "{taller}");
-    let two = BlobProto { num: Some(2), channels: Some(1), height: Some(6), ..mean_proto() };
-    let two = text(BlobProto { width: Some(5), ..two });
-    assert!(two.contains("expected the shape of one image"), "{two}");
-    let short = text(BlobProto { data: vec![0.0; 59], ..mean_proto() });
-    assert!(short.contains("59 values"), "{short}");
+    let taller_mean = BlobProto { height: Some(4), width: Some(5), ..mean_proto() };
+    let error = text(taller_mean);
+    assert!(error.contains("is 3 x 4 x 5, but the record is 3 x 5 x 4"), "{error}");
+    let two_images = BlobProto { num: Some(2), channels: Some(1), height: Some(6), ..mean_proto() };
+    let error = text(BlobProto { width: Some(5), ..two_images });
+    assert!(error.contains("expected the shape of one image"), "{error}");
+    let error = text(BlobProto { data: vec![0.0; 59], ..mean_proto() });
+    assert!(error.contains("59 values"), "{error}");
 }

@@ -108,8 +108,8 @@ fn batches_have_the_fraction_of_foreground_windows_after_any_skip() {
 #[test]
 fn foreground_windows_never_exceed_a_batch_size_that_f32_rounds_up() {
     let batch_size = Some((1 << 24) + 3);
-    let all = WindowDataParameter { batch_size, fg_fraction: Some(1.0), ..param() };
-    let windows = open(&all, &transform()).unwrap();
+    let all_foreground = WindowDataParameter { batch_size, fg_fraction: Some(1.0), ..param() };
+    let windows = open(&all_foreground, &transform()).unwrap();
     assert_eq!(windows.foreground, windows.batch);
 }
 
@@ -184,9 +184,9 @@ fn errors_of_window_crops_name_the_invalid_parameter_line_or_window() {
         let read = windows.read(&mut Record::default());
         assert_eq!(read.is_err(), window.starts_with("1 1 5"), "{read:?}");
     }
-    let mut far = open_text(&format!("{image}1 1 2147483600 0 2147483647 5")).unwrap();
-    far.geometry.pad = 3;
-    assert!(far.read(&mut Record::default()).is_err());
+    let mut source = open_text(&format!("{image}1 1 2147483600 0 2147483647 5")).unwrap();
+    source.geometry.pad = 3;
+    assert!(source.read(&mut Record::default()).is_err());
     let missing = image.replace("color", "missing");
     let mut missing = open_text(&format!("{missing}1 1 0 0 5 5")).unwrap();
     let error = missing.read(&mut Record::default()).unwrap_err().to_string();

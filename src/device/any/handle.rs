@@ -115,8 +115,8 @@ impl Memory for AnyDevice {
         self.0.device.name()
     }
     fn alloc(&self, bytes: usize) -> Result<AnyBuffer> {
-        let counted = self.0.count(bytes)?;
-        Ok(self.0.device.alloc(bytes)?.counted(counted))
+        let counted_bytes = self.0.count(bytes)?;
+        Ok(self.0.device.alloc(bytes)?.counted(counted_bytes))
     }
     fn upload(&self, src: &[u8], dst: &mut AnyBuffer, offset: usize) -> Result<()> {
         self.0.device.upload(src, dst, offset)
@@ -134,10 +134,10 @@ impl Memory for AnyDevice {
         self.0.device.order_after(&*other.0.device)
     }
     fn alloc_host(&self, bytes: usize) -> Result<HostBytes> {
-        let counted = self.0.count(bytes)?;
+        let counted_bytes = self.0.count(bytes)?;
         let bytes = self.0.device.alloc_host(bytes)?;
-        Ok(match counted {
-            Some(counted) => counted.attach(bytes),
+        Ok(match counted_bytes {
+            Some(counted_bytes) => counted_bytes.attach(bytes),
             None => bytes,
         })
     }

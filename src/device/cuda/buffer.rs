@@ -81,9 +81,9 @@ fn alloc(owner: &Stream, bytes: usize) -> Result<CUdeviceptr> {
     }
     let address = match context.pool.take(bytes, owner.raw()) {
         Err(failure) if failure.is_out_of_memory() => owner.wait().and_then(|()| {
-            let trimmed = context.pool.release();
-            let retried = trimmed.and_then(|()| context.pool.take(bytes, owner.raw()));
-            retried.map_err(|failure| match failure.is_out_of_memory() {
+            let release_result = context.pool.release();
+            let retry_result = release_result.and_then(|()| context.pool.take(bytes, owner.raw()));
+            retry_result.map_err(|failure| match failure.is_out_of_memory() {
                 true => out_of_memory(),
                 false => context.error(failure),
             })

@@ -87,8 +87,8 @@ impl Context {
     /// Makes this context current on the calling thread. Callers make the context current before
     /// every driver call, because another context may be current on the thread.
     pub(super) fn enter(&self) -> Result<()> {
-        let entered = CurrentContext::set_current(&self.primary);
-        entered.map_err(|error| from_cust("cuCtxSetCurrent")(error).on(&self.name))
+        let result = CurrentContext::set_current(&self.primary);
+        result.map_err(|error| from_cust("cuCtxSetCurrent")(error).on(&self.name))
     }
 
     /// Checks the result of the driver function `call`. The returned error lists the kernel
@@ -105,7 +105,7 @@ impl Context {
     pub(super) fn properties(&self) -> Vec<(&'static str, String)> {
         let (major, minor) = self.capability;
         let has_bf16 = self.modules.find("gemm_small_bf16").is_some();
-        let on_host = "gemm and convolutions of bf16, which need compute capability 8.0";
+        let host_kernels = "gemm and convolutions of bf16, which need compute capability 8.0";
         let gibibytes = |bytes: usize| format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30));
         let version =
             |version: CudaApiVersion| format!("CUDA {}.{}", version.major(), version.minor());
@@ -116,7 +116,7 @@ impl Context {
             ("memory", self.device.total_memory().ok().map(gibibytes)),
             ("driver", CudaApiVersion::get().ok().map(version)),
             ("memory pools", Some(if self.pool.is_pooled() { "yes" } else { "no" }.into())),
-            ("run on the host", (!has_bf16).then(|| on_host.into())),
+            ("run on the host", (!has_bf16).then(|| host_kernels.into())),
         ];
         known.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
     }

@@ -148,7 +148,7 @@ impl CudaBuilder {
     }
 
     /// Makes GEMM and convolution use large tiles for matrices of any size, for tests. By default,
-    /// a matrix is computed in large tiles only if it has enough of them to fill the GPU. The
+    /// a kernel uses large tiles only if the matrix has enough large tiles to fill the GPU. The
     /// kernels of `f64` have no large tiles.
     #[doc(hidden)]
     #[must_use]

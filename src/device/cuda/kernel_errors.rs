@@ -57,7 +57,7 @@ impl KernelErrorFlags {
         Ok(Self(words))
     }
 
-    /// Returns the address of the error word of `kind`, which is the same on the GPU and the host.
+    /// Returns the address of the error word of `kind`. The GPU and the host use the same address.
     pub(super) fn address(&self, kind: KernelError) -> CUdeviceptr {
         self.0.as_ptr() as CUdeviceptr + (size_of::<AtomicU64>() * kind as usize) as u64
     }
@@ -68,9 +68,9 @@ impl KernelErrorFlags {
     pub(super) fn take(&self) -> Option<Error> {
         // SAFETY: `new` initialized the words, which are freed only when `self` is dropped.
         let words = unsafe { self.0.as_ref() };
-        let found = words.each_ref().map(|word| word.swap(0, Relaxed));
+        let old_words = words.each_ref().map(|word| word.swap(0, Relaxed));
         let (word, (subject, problem)) =
-            found.into_iter().zip(KINDS).find(|(word, _)| *word != 0)?;
+            old_words.into_iter().zip(KINDS).find(|(word, _)| *word != 0)?;
         Some(Error::invalid_input(subject, format!("the value at position {} {problem}", !word)))
     }
 }

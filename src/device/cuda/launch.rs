@@ -241,7 +241,7 @@ impl<'a> Launch<'a> {
         // declares. The driver copies the arguments during the call of `cuLaunchKernel`. Each
         // method that launches a kernel checks that its operands hold the elements that the kernel
         // accesses.
-        let launched = unsafe {
+        let result = unsafe {
             cuLaunchKernel(
                 self.function.0,
                 gx,
@@ -256,7 +256,7 @@ impl<'a> Launch<'a> {
                 ptr::null_mut(),
             )
         };
-        context.check(kernel.name, launched)?;
+        context.check(kernel.name, result)?;
         if context.synchronous { self.device.stream.wait() } else { Ok(()) }
     }
 

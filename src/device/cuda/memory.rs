@@ -25,10 +25,10 @@ impl Memory for CudaDevice {
         let Some(address) = self.copy_address(dst, offset, src.len())? else { return Ok(()) };
         // SAFETY: `copy_address` checked that `dst` holds `src.len()` bytes from `address` on.
         // `src` stays borrowed until `wait` returns, after the copy is done.
-        let copied = unsafe {
+        let result = unsafe {
             cuMemcpyHtoDAsync_v2(address, src.as_ptr().cast(), src.len(), self.stream.raw())
         };
-        self.context().check("cuMemcpyHtoDAsync", copied)?;
+        self.context().check("cuMemcpyHtoDAsync", result)?;
         self.stream.wait()
     }
 
@@ -36,10 +36,10 @@ impl Memory for CudaDevice {
         let Some(address) = self.copy_address(src, offset, dst.len())? else { return Ok(()) };
         // SAFETY: `copy_address` checked that `src` holds `dst.len()` bytes from `address` on.
         // `dst` stays borrowed until `wait` returns, after the copy is done.
-        let copied = unsafe {
+        let result = unsafe {
             cuMemcpyDtoHAsync_v2(dst.as_mut_ptr().cast(), address, dst.len(), self.stream.raw())
         };
-        self.context().check("cuMemcpyDtoHAsync", copied)?;
+        self.context().check("cuMemcpyDtoHAsync", result)?;
         self.stream.wait()
     }
 

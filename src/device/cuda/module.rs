@@ -31,11 +31,11 @@ fn find(name: &str) -> Option<&'static PtxKernel> {
 pub(super) struct Modules {
     /// Compute capability of the GPU, in tenths.
     capability: u32,
-    loaded: Mutex<Loaded>,
+    loaded: Mutex<LoadedModules>,
 }
 
 #[derive(Default)]
-struct Loaded {
+struct LoadedModules {
     functions: HashMap<&'static str, Function>,
     modules: HashMap<usize, Module>,
 }
@@ -62,7 +62,7 @@ impl Modules {
     /// Returns a loaded kernel, and first loads the kernel's PTX module if necessary. The CUDA
     /// context must be current.
     pub(super) fn function(&self, kernel: &'static PtxKernel) -> Result<Function, CudaFailure> {
-        let Loaded { functions, modules } = &mut *self.loaded.lock();
+        let LoadedModules { functions, modules } = &mut *self.loaded.lock();
         if let Some(known) = functions.get(kernel.name) {
             return Ok(*known);
         }
@@ -74,8 +74,9 @@ impl Modules {
                 place.insert(Module::from_ptx(ptx, &[]).map_err(from_cust("cuModuleLoadDataEx"))?)
             }
         };
-        let found = module.get_function(kernel.name).map_err(from_cust("cuModuleGetFunction"))?;
-        let function = Function(found.to_raw());
+        let cust_function =
+            module.get_function(kernel.name).map_err(from_cust("cuModuleGetFunction"))?;
+        let function = Function(cust_function.to_raw());
         functions.insert(kernel.name, function);
         Ok(function)
     }

@@ -40,9 +40,9 @@ impl Stream {
         context.enter()?;
         let mut raw = ptr::null_mut();
         // SAFETY: `raw` is valid for writes of a stream handle, and a context is current.
-        let created =
+        let result =
             unsafe { cuStreamCreateWithPriority(&mut raw, CU_STREAM_NON_BLOCKING as u32, 0) };
-        context.check("cuStreamCreateWithPriority", created)?;
+        context.check("cuStreamCreateWithPriority", result)?;
         let (context, budget) = (Arc::clone(context), Arc::clone(budget));
         Ok(Self { context, budget, raw, error_flags: OnceLock::new() })
     }
@@ -57,16 +57,16 @@ impl Stream {
             return Ok(known);
         }
         self.context.enter()?;
-        let new = KernelErrorFlags::new().map_err(|failure| self.context.error(failure))?;
-        Ok(self.error_flags.get_or_init(|| new))
+        let new_flags = KernelErrorFlags::new().map_err(|failure| self.context.error(failure))?;
+        Ok(self.error_flags.get_or_init(|| new_flags))
     }
 
     /// Waits for all queued work. Fails if a kernel of this queue has reported an invalid value.
     pub(super) fn wait(&self) -> Result<()> {
         self.context.enter()?;
         // SAFETY: `raw` is a live stream of the current context.
-        let waited = unsafe { cuStreamSynchronize(self.raw) };
-        self.context.check("cuStreamSynchronize", waited)?;
+        let result = unsafe { cuStreamSynchronize(self.raw) };
+        self.context.check("cuStreamSynchronize", result)?;
         self.context.launches.clear(self.raw);
         self.error_flags.get().and_then(KernelErrorFlags::take).map_or(Ok(()), Err)
     }

@@ -128,10 +128,10 @@ impl<'d> Launch<'d> {
     ) -> Result<R> {
         let device = self.device;
         let result = Arc::new(Mutex::new(None));
-        let slot = Arc::clone(&result);
+        let shared_result = Arc::clone(&result);
         ledger::record_transfer(device, EventKind::Download, size_of::<R>(), || {
             self.enqueue(Box::new(move |workers| {
-                *slot.lock() = Some(kernel(workers)?);
+                *shared_result.lock() = Some(kernel(workers)?);
                 Ok(())
             }));
             device.synchronize()

@@ -77,19 +77,20 @@ impl Library {
     /// too old.
     pub(crate) fn open(path: Option<&Path>) -> Result<Self, BoxError> {
         let path = path.map(Path::to_owned).or_else(|| env::var_os(CUBLAS_ENV).map(PathBuf::from));
-        let in_folder = |folder: &Path| FILE_NAMES.iter().map(|name| folder.join(name)).collect();
+        let paths_in = |folder: &Path| FILE_NAMES.iter().map(|name| folder.join(name)).collect();
         let paths: Vec<PathBuf> = match path {
-            Some(folder) if folder.is_dir() => in_folder(&folder),
+            Some(folder) if folder.is_dir() => paths_in(&folder),
             Some(file) => vec![file],
-            None => [in_folder(Path::new("")), in_folder(Path::new(DEFAULT_FOLDER))].concat(),
+            None => [paths_in(Path::new("")), paths_in(Path::new(DEFAULT_FOLDER))].concat(),
         };
         let mut reason = String::new();
         for path in &paths {
             match load(path) {
                 Ok(library) => {
-                    let opened =
+                    let checked_library =
                         Self::of(library).map_err(BoxError::from).and_then(Self::check_version);
-                    return opened.map_err(|reason| format!("{}: {reason}", path.display()).into());
+                    return checked_library
+                        .map_err(|reason| format!("{}: {reason}", path.display()).into());
                 }
                 Err(error) if reason.is_empty() => reason = error.to_string(),
                 Err(_) => {}

@@ -97,8 +97,8 @@ impl Cublas {
         let kernel = if batch.count == 1 { "cublasGemmEx" } else { "cublasGemmStridedBatchedEx" };
 
         context.enter()?;
-        let mut locked = self.handle.lock();
-        let handle = match &mut *locked {
+        let mut handle_guard = self.handle.lock();
+        let handle = match &mut *handle_guard {
             Some(handle) => handle.raw,
             none => none.insert(Handle::new(&self.library, &self.stream, self.tf32)?).raw,
         };
@@ -123,7 +123,7 @@ impl Cublas {
                 ),
             }
         };
-        drop(locked);
+        drop(handle_guard);
         check(context, kernel, status)?;
         if context.synchronous { self.stream.wait() } else { Ok(()) }
     }

@@ -29,7 +29,7 @@ const DEFAULT_PATHS: &[&str] = if cfg!(windows) {
 struct Driver {
     library: Library,
     /// The path that the caller or `CORTADO_LIBCUDA` requested; `None` for a default path.
-    requested: Option<PathBuf>,
+    requested_path: Option<PathBuf>,
 }
 
 static DRIVER: OnceLock<Driver> = OnceLock::new();
@@ -47,9 +47,9 @@ pub(crate) fn open(path: Option<&Path>) -> Result<(), BoxError> {
             None => open_first(DEFAULT_PATHS)?,
         };
         // If another thread has opened a library in the meantime, this thread uses that library.
-        let _ = DRIVER.set(Driver { library, requested: path.clone() });
+        let _ = DRIVER.set(Driver { library, requested_path: path.clone() });
     }
-    let open = DRIVER.get().and_then(|driver| driver.requested.as_deref());
+    let open = DRIVER.get().and_then(|driver| driver.requested_path.as_deref());
     match path {
         Some(path) if open != Some(&path) => {
             let open = open.map_or("the default driver".into(), |open| open.display().to_string());

@@ -59,8 +59,8 @@ impl TileShape {
 
     /// Returns the symbol of a kernel for this tile shape, without the suffix for the element type.
     pub(super) fn symbol(self, kernel: &str) -> String {
-        let rounded = if self.tf32 { "tf32_" } else { "" };
-        format!("{kernel}_{rounded}{}", self.name)
+        let format_prefix = if self.tf32 { "tf32_" } else { "" };
+        format!("{kernel}_{format_prefix}{}", self.name)
     }
 
     /// Returns the number of tiles of a `rows` × `columns` matrix.
@@ -78,12 +78,12 @@ impl CudaDevice {
         columns: usize,
         count: usize,
     ) -> TileShape {
-        let large = TileShape::LARGE.count(rows, columns).saturating_mul(count);
+        let large_tile_count = TileShape::LARGE.count(rows, columns).saturating_mul(count);
         let tiles = match element {
             DType::F64 => TileShape::SMALL,
             _ if self.large_tiles => TileShape::LARGE,
             _ if rows <= TileShape::LOW.rows => TileShape::LOW,
-            _ if columns > TileShape::SMALL.columns && large >= self.multiprocessors => {
+            _ if columns > TileShape::SMALL.columns && large_tile_count >= self.multiprocessors => {
                 TileShape::LARGE
             }
             _ => TileShape::SMALL,

@@ -333,8 +333,8 @@ impl Losses for CudaDevice {
         op.check(OP, x.len(), t.len())?;
         check_len(OP, "scale", 1, scale.len())?;
         check_len(OP, "dx", x.len(), dx.len())?;
-        let counted = op.ignore.is_some() && op.normalization == LossNormalization::Valid;
-        let parts = if counted { sum_blocks(t.len(), 1) } else { 0 };
+        let needs_count = op.ignore.is_some() && op.normalization == LossNormalization::Valid;
+        let parts = if needs_count { sum_blocks(t.len(), 1) } else { 0 };
         let counts = self.scratch::<Part>(parts)?;
         if parts > 0 {
             let (launch, _) = self.elementwise_loss_kernel::<T>((OP, "count_targets"), op)?;

@@ -216,7 +216,7 @@ impl Normalize for CudaDevice {
         }
         let parts = part_count(axis);
         let sums = self.scratch::<Sums>(axis.extent * parts)?;
-        let lines = self.scratch::<T::Acc>(axis.extent.saturating_mul(4))?;
+        let coefficients = self.scratch::<T::Acc>(axis.extent.saturating_mul(4))?;
         let launch = self.variant::<T>(OP, "slope_sums")?.axis(axis);
         let launch = launch.read(x.device()?).read(mean.device()?);
         let launch = match dy {
@@ -226,9 +226,9 @@ impl Normalize for CudaDevice {
         launch.operand(&sums, 0).sums_grid(axis, parts)?;
         let launch = self.variant::<T>(OP, "lines")?.axis(axis).rate::<T>(op);
         let launch = launch.read(mean.device()?).read(variance.device()?);
-        let launch = launch.operand(&sums, 0).size(parts).operand(&lines, 0);
+        let launch = launch.operand(&sums, 0).size(parts).operand(&coefficients, 0);
         launch.grid_1d(32 * axis.extent)?;
-        let launch = self.kernel::<T>(OP)?.axis(axis).operand(&lines, 0);
+        let launch = self.kernel::<T>(OP)?.axis(axis).operand(&coefficients, 0);
         let launch = launch.read(x.device()?).src_dst(dy, &mut dx)?;
         launch.grid_2d_packs::<T>(axis.outer * axis.extent, axis.inner)
     }
