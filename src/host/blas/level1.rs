@@ -207,8 +207,8 @@ pub(crate) fn dot<T: Element>(workers: &Workers, x: &[T], y: &[T]) -> Result<T::
     ))
 }
 
-/// Fails unless [`dot_strided`] can read `n` elements of each operand. `x` and `y` are the length
-/// and increment of each operand.
+/// Fails unless [`dot_strided`] can read `n` elements of each operand. `x` and `y` are pairs of the
+/// length and the increment of an operand.
 pub(crate) fn check_strided(n: usize, x: (usize, usize), y: (usize, usize)) -> Result<()> {
     let Some(last) = n.checked_sub(1) else { return Ok(()) };
     [("x", x), ("y", y)].into_iter().try_for_each(|(operand, (len, inc))| {
@@ -593,7 +593,7 @@ fn reduce<A: Element>(sums: [[A; LANES]; ACCUMULATOR_ROWS], combine: impl Fn(A, 
     reduce_lanes(a, combine)
 }
 
-/// Returns the larger of two values, or the first NaN among the two.
+/// Returns the larger of two values, or the first of the two that is NaN.
 #[inline(always)]
 fn larger<A: Float>(a: A, b: A) -> A {
     if a >= b || a.is_nan() { a } else { b }

@@ -10,10 +10,10 @@
 //! | [`gemv_transposed`], [`gemv`] | matrix-vector products |
 //! | [`gemm`] | choice of a GEMM kernel, and division of `C` among threads |
 //!
-//! Each BLAS operation has a portable definition, which a fast path replaces if the processor
-//! supports it:
+//! Each BLAS operation has a portable implementation, which a fast path replaces if the processor
+//! supports the fast path:
 //!
-//! | operation | portable definition | fast path, if available | difference of results |
+//! | operation | portable implementation | fast path, if available | difference of results |
 //! |---|---|---|---|
 //! | level 1, `f32` | `level1::accumulate`, `level1::update_slice` | AVX-512 loops | none |
 //! | GEMV, 16-bit or transposed long rows | loops of `gemv`, `gemv_transposed` | `gemv` loops compiled for AVX2 or AVX-512 | none |

@@ -108,8 +108,8 @@ pub(crate) fn zip_with_prefetch<X, Y>(x: &[X], y: &mut [Y], mut body: impl FnMut
 /// rows, it does not fetch as far as 1 KiB ahead.
 pub(crate) const PREFETCH_DISTANCE: usize = 1 << 10;
 
-/// Prefetches as many bytes as `x` has, from [`PREFETCH_DISTANCE`] bytes after the start of `x` on.
-/// The memory at the prefetched addresses need not be readable.
+/// Prefetches `size_of_val(x)` bytes, which start [`PREFETCH_DISTANCE`] bytes after the start of
+/// `x`. The memory at the prefetched addresses need not be readable.
 #[inline(always)]
 pub(crate) fn prefetch_after<A, const N: usize>(x: &[A; N]) {
     for line in (0..size_of::<[A; N]>()).step_by(CACHE_LINE) {

@@ -1,8 +1,8 @@
 //! Copies and elementwise maps whose results are written with non-temporal stores.
 //!
-//! Before an ordinary store, the processor reads the stored cache line from memory. For an operand
-//! too large to stay in cache, reading the stored cache lines increases the memory traffic of a
-//! copy by half. Non-temporal stores write a cache line without reading it first.
+//! Before an ordinary store to a cache line, the processor reads the line from memory. For an
+//! operand too large to stay in cache, these reads increase the memory traffic of a copy by half.
+//! Non-temporal stores write a cache line without reading it first.
 
 use crate::cast::{cast_slice, cast_slice_mut};
 #[cfg(target_arch = "x86_64")]
@@ -28,7 +28,7 @@ const BLOCK: usize = 4 * PAGE_4K;
 /// next block and storing a slice of the current block.
 const SLICES_PER_BLOCK: usize = 16;
 
-/// Number of cache lines in each page that belong to one slice of a block.
+/// Number of cache lines that one slice of a block has in each page.
 const LINES_PER_SLICE: usize = PAGE_4K / CACHE_LINE / SLICES_PER_BLOCK;
 
 /// Returns whether stores that overwrite all of `y` should bypass the caches.

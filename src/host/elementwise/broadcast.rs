@@ -150,8 +150,8 @@ pub(crate) fn for_broadcast_chunks<T: Element, const N: usize>(
     if period == 0 {
         return;
     }
-    // Broadcast operands repeat with a period of `extent · inner` elements. If every chunk is a
-    // whole number of periods, all chunks use the same broadcast operands.
+    // Broadcast operands repeat with a period of `extent · inner` elements. If the chunk length is
+    // a multiple of the period, all chunks use the same broadcast operands.
     let repeats = period <= CHUNK;
     let step = if repeats { CHUNK / period * period } else { CHUNK };
     workers.for_each_chunk(y, GRAIN, |task, y| {

@@ -130,7 +130,7 @@ mod tests {
     };
 
     /// Converts all values of a 16-bit type, the midpoints between neighbouring values, and `f64`
-    /// numbers so close to a midpoint that `f32` would round them to the midpoint.
+    /// values so close to a midpoint that a conversion to `f32` would round them to the midpoint.
     fn check_ties<U: Element>(from_bits: impl Fn(u16) -> U, to_bits: impl Fn(U) -> u16) {
         let mut x = Vec::new();
         let mut expected = Vec::new();

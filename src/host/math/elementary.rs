@@ -19,9 +19,9 @@ macro_rules! polynomial {
 pub(crate) use polynomial;
 
 /// Defines the elementary functions of one floating-point type, which has `fraction` fraction bits.
-/// The macro parameters `exp` and `exp_m1` are the bounds beyond which `exp` is 0 or infinite, and
-/// `exp_m1` is −1 or infinite. The macro parameter `tanh` is the bound from which on the hyperbolic
-/// tangent rounds to 1.
+/// The macro parameter `exp` holds a lower bound, below which eˣ rounds to 0, and an upper bound,
+/// above which eˣ is infinite. Below the macro parameter `exp_m1`, eˣ − 1 rounds to −1. Above the
+/// macro parameter `tanh`, the hyperbolic tangent rounds to 1.
 macro_rules! elementary {
     (
         $float:ident, $bits:ident, $int:ident, fraction: $fraction:literal, bias: $bias:literal,

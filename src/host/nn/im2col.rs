@@ -16,8 +16,8 @@ use crate::{
     op::Window,
 };
 
-/// Writes the im2col matrix of image `x`, with rows (channel, tap…) and columns (position…).
-/// Elements of the matrix are zero where a tap lies outside the image.
+/// Writes the im2col matrix of image `x`, with a row per tap of each channel and a column per
+/// position. Elements of the matrix are zero where a tap lies outside the image.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) unless `x` holds the image and `columns` the matrix.

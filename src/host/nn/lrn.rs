@@ -160,15 +160,15 @@ impl LrnWindows {
         }
     }
 
-    /// Returns the number of elements in one task: a multiple of `inner`, which may span several
+    /// Returns the number of elements in one task: a multiple of `inner`. A task may span several
     /// outer indices.
     fn task_len(&self) -> usize {
         let inner = self.axis.inner.max(1);
         (GRAIN / inner).max(1) * inner
     }
 
-    /// Returns the range of positions in the window centred at `position`. Positions along the axis
-    /// are numbered consecutively across outer indices.
+    /// Returns the range of positions in the window centred at `position`. Position `o·extent + i`
+    /// is index `i` along the axis at outer index `o`.
     #[inline(always)]
     fn window(&self, position: usize) -> Range<usize> {
         let extent = self.axis.extent;

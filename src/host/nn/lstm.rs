@@ -46,8 +46,9 @@ pub(crate) fn lstm<T: Element>(
 /// the cell state.
 ///
 /// On entry, `gates` holds the activated gates that [`lstm`] computed. On return, `gates` holds the
-/// gradients of the gates before activation, and `dc` holds the gradient of `c_prev`. The
-/// derivative of the forget gate is that of a sigmoid, which is exact if `cont` is 0 or 1.
+/// gradients of the gates before activation, and `dc` holds the gradient of `c_prev`. For the
+/// forget gate `f`, which includes the factor `cont`, the derivative is computed as `f·(1 − f)`;
+/// this is exact only if `cont` is 0 or 1.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) names the operand whose length is wrong.

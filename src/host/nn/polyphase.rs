@@ -7,15 +7,15 @@ use std::ops::Range;
 /// Number of windows that a pooling loop computes at a time.
 pub(crate) const LANES: usize = 16;
 
-/// Geometry of the polyphase layout of a plane. A *phase* consists of elements whose row distances
-/// and column distances are multiples of the stride.
+/// Geometry of the polyphase layout of a plane. A *phase* consists of all elements whose row and
+/// column distances from one another are multiples of the stride.
 ///
 /// Row `r` and column `c` of the padded plane are element `(r / stride, c / stride)` of phase `(r
 /// mod stride, c mod stride)`. The layout omits phases that no tap reads. For each tap, the element
 /// that window `(p, q)` reads lies at a constant offset from element `(p, q)` of the tap's phase.
-/// Windows are numbered like the elements of a phase, by *slots*, so that one tap reads contiguous
-/// elements for many windows. If windows overlap, a row of a phase is longer than a row of windows,
-/// and the slots between rows of windows are unused.
+/// The *slot* of window `(p, q)` is the index of element `(p, q)` in a phase, so one tap reads
+/// contiguous elements for windows with consecutive slots. If windows overlap, a row of a phase is
+/// longer than a row of windows, and the slots between rows of windows are unused.
 pub(crate) struct PolyphasePlane {
     op: Pool2d,
     /// Number of phases that the layout stores along each axis.

@@ -14,8 +14,8 @@
 //!   wider type.
 //!
 //! The loops over random numbers contain no code for specific processors. `ieee_math` implements
-//! the logarithm, sine and cosine for [`gaussian`]. [`RngKey`] generates the 32-bit words with
-//! Philox.
+//! the logarithm, sine and cosine for [`gaussian`]. [`RngKey::words`] computes the 32-bit words
+//! with Philox.
 
 mod ieee_math;
 
@@ -228,9 +228,9 @@ fn word_threshold(p: f64) -> u64 {
     (p * WORDS).ceil() as u64
 }
 
-/// Calls `body(start, mask, chunk, buffer)` for each chunk of `y`, which begins at element `start`.
-/// `mask` holds, for each element of the chunk, whether the element's random word is below
-/// `threshold`. `buffer` is long enough for the widened chunk.
+/// Calls `body(start, mask, chunk, buffer)` for each chunk of `y`. The first element of the chunk
+/// is element `start` of `y`. `mask` holds, for each element of the chunk, whether the element's
+/// random word is below `threshold`. `buffer` is long enough for the widened chunk.
 fn for_dropout_chunks<T: Element>(
     workers: &Workers,
     key: RngKey,

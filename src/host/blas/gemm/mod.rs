@@ -115,7 +115,7 @@ fn gemm_wide<T: Element, S: SimdScalar>(
 
 /// Operand `B` of [`gemm_packed`].
 pub(crate) enum GemmB<'a, T> {
-    /// Matrix in memory, stored with the transpose and leading dimension of the GEMM descriptor.
+    /// Matrix in memory. The GEMM descriptor gives its transpose and leading dimension.
     Matrix(&'a [T]),
     /// Matrix whose elements are addressed through tables of offsets, such as an im2col matrix. The
     /// transpose and leading dimension of the GEMM descriptor are ignored.
@@ -208,16 +208,16 @@ pub(crate) fn gemm_batched<T: Element>(
     if batch.count == 0 || span_c == 0 {
         return Ok(());
     }
-    // Each chunk of `c` holds one output matrix in `stride` elements; the last chunk may be
-    // shorter.
+    // Each chunk of `c` has `stride` elements and starts with an output matrix; the last chunk may
+    // be shorter.
     let stride = if batch.count == 1 { span_c } else { batch.stride_c };
     let c = &mut c[..(batch.count - 1) * stride + span_c];
     let gemm_at = |workers: &Workers, i: usize, c: &mut [T]| {
         let (a, b) = (&a[i * batch.stride_a..][..span_a], &b[i * batch.stride_b..][..span_b]);
         gemm(workers, op, a, b, c)
     };
-    // GEMM results are bit-identical on any number of threads, so one multithreaded GEMM after
-    // another gives the same results as one-thread GEMMs in parallel.
+    // GEMM results are bit-identical on any number of threads, so multithreaded GEMMs in sequence
+    // give the same results as one-thread GEMMs in parallel.
     if op.flops() >= PARALLEL_MIN_FLOPS && batch.count < 2 * workers.count() {
         return c.chunks_mut(stride).enumerate().try_for_each(|(i, c)| gemm_at(workers, i, c));
     }
@@ -272,8 +272,7 @@ fn gemm_batched_unpacked<T: Element>(
         unsafe { S::dispatch(UnpackedGemm { trans_a, trans_b, p, batch }) };
     }
     let GemmBatch { stride_a, stride_b, stride_c, .. } = *batch;
-    // Round up, because `c` ends with the last element of an output matrix, which is at most
-    // `stride_c` elements long.
+    // Round up, because the last output matrix in `c` may be shorter than `stride_c`.
     let count = if batch.count == 1 { 1 } else { c.len().div_ceil(stride_c) };
     let batch = BatchStrides { count, a: stride_a, b: stride_b, c: stride_c };
     match T::DTYPE {

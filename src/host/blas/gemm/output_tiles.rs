@@ -28,7 +28,7 @@ impl<'a, T> OutputTiles<'a, T> {
     /// Returns a pointer to the matrix element at `row` and `column`.
     ///
     /// # Panics
-    /// Panics if the element is outside the matrix.
+    /// Panics if the offset of the element exceeds the length of the matrix.
     pub(crate) fn at(&self, row: usize, column: usize) -> *mut T {
         let offset = row * self.ld + column;
         assert!(offset <= self.len, "output matrix: element {offset} of {}", self.len);

@@ -306,7 +306,7 @@ fn fma_chain_gemm<S: SimdScalar>(op: &Gemm<S>, kc: usize, a: &[S], b: &[S], c: &
 }
 
 /// Micro-kernel results must be bit-identical to [`fma_chain_gemm`]. The dot kernel and
-/// `matrixmultiply` add the terms of a sum in a different order.
+/// `matrixmultiply` add the terms of a sum in a different order from the micro-kernel.
 fn check_every_kernel<S: SimdScalar>() {
     let cases = cases().filter(|((m, n, k), _)| m * n * k > 0);
     for ((m, n, k), (trans_a, trans_b)) in cases {

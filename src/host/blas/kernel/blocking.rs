@@ -57,8 +57,8 @@ fn b_panel_len<S>(m: usize, n: usize, k: usize) -> usize {
     } else if n * k * size_of::<S>() <= CACHED_B_MAX_BYTES {
         B_PANEL_BYTES / 4
     } else {
-        // `B_PANEL_BYTES` for `f32`, and half as much for `f64`, yields panel rows that are
-        // contiguous runs of at least 1 KiB in `B`.
+        // A panel of `B_PANEL_BYTES` for `f32`, or of half that size for `f64`, is wide enough that
+        // each of its rows is a contiguous run of at least 1 KiB in `B`.
         B_PANEL_BYTES / (size_of::<S>() / size_of::<f32>())
     };
     bytes / size_of::<S>()

@@ -233,8 +233,8 @@ struct Segment<M> {
     mask: M,
 }
 
-/// Calls `body(column, len, segments)` for each vector of `columns`. Each vector covers `len`
-/// columns from `column` on, counted from `columns.start`. `segments` locate the columns in a
+/// Calls `body(column, len, segments)` for each vector of `columns`. Each vector covers the `len`
+/// columns from `columns.start + column` on, and `segments` give the offsets of these columns in a
 /// source row.
 ///
 /// # Safety

@@ -66,8 +66,8 @@ pub(crate) unsafe fn micro_kernel<
     tile: MicroTile,
 ) {
     // SAFETY: `accumulate` reads only steps of `a` and `b` below k, and `write_back` accesses only
-    // rows and columns of the tile. The caller guarantees that the pointers are valid for these
-    // steps, rows and columns.
+    // rows and columns of the tile. The caller guarantees that the pointers in `p` are valid for
+    // these accesses.
     unsafe {
         let mut a = p.a.add(tile.row * stride_m);
         let mut b = p.b.wrapping_add(tile.column);

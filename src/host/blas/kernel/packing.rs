@@ -241,12 +241,12 @@ pub(crate) unsafe fn pack_transposed<V: SimdVector>(
     (rows, len): (usize, usize),
     (steps, panel_dim): (*mut V::Scalar, usize),
 ) {
-    // Store the last rows first. The last group of four rows may extend beyond `panel_dim` into the
-    // next step, where the stores of the first rows overwrite the excess.
+    // Store the last rows first, because the last group of four rows may extend beyond `panel_dim`
+    // into the next step. The stores of the first rows then overwrite the excess.
     for row in (first..panel_dim).step_by(4).rev() {
         // SAFETY: a store covers at most `len` + 3 steps, and the last four rows end at most three
-        // elements beyond `panel_dim`. The caller guarantees that three additional steps and
-        // elements may be written.
+        // elements beyond `panel_dim`. The caller guarantees that these additional steps and
+        // elements are valid for writes.
         unsafe {
             let mut vectors = [V::splat(V::Scalar::zero()); 4];
             for (i, vector) in vectors.iter_mut().enumerate() {

@@ -15,7 +15,7 @@
 //! a GEMM of `f16` matrices has neither subnormal `bf16` terms nor subnormal sums. An infinite
 //! `f16` yields NaN sums, because the remainder after the first `bf16` term is NaN. The caller
 //! therefore recomputes non-finite sums from elements widened to `f32`. Sums of products of finite
-//! `f16` are finite.
+//! `f16` values are finite.
 
 #[cfg(test)]
 pub(crate) mod tests;
@@ -51,8 +51,8 @@ const fn kc(terms: usize) -> usize {
 /// of each row of `B`.
 const B_PACK_COLUMNS: usize = 4 * BLOCK_ROWS;
 
-/// Smallest number of floating-point operations at which AMX was faster in measurements than a GEMM
-/// widened to `f32`.
+/// Smallest number of floating-point operations at which AMX was faster in measurements than an
+/// `f32` GEMM of widened operands.
 const MIN_FLOPS: u64 = 1 << 15;
 
 /// Smallest number of elements of `C` at which AMX was faster for `bf16` in measurements.
@@ -84,7 +84,7 @@ fn useful_share<H: Element>(op: &Gemm<H>) -> f64 {
     share(op.m, BLOCK_ROWS) * share(op.n, BLOCK_ROWS) * share(op.k, TILE_K)
 }
 
-/// Returns whether the processor has AMX for `bf16` and Linux permits this process to use AMX.
+/// Returns true if the processor has AMX for `bf16`, and Linux permits this process to use AMX.
 pub(crate) fn is_available() -> bool {
     static AVAILABLE: LazyLock<bool> = LazyLock::new(|| {
         SimdLevel::highest() == SimdLevel::Avx512 && has_tiles() && request_permission()
@@ -92,8 +92,8 @@ pub(crate) fn is_available() -> bool {
     *AVAILABLE
 }
 
-/// Returns whether the processor has AMX with `bf16`, and the operating system saves tile registers
-/// at context switches.
+/// Returns true if the processor has AMX for `bf16`, and the operating system saves the tile
+/// registers at context switches.
 fn has_tiles() -> bool {
     const BF16_AND_TILE: u32 = 1 << 22 | 1 << 24;
     const TILE_STATE: u64 = 1 << 17 | 1 << 18;
@@ -153,12 +153,12 @@ pub(crate) fn accumulate_block<H: Element>(
     let (op, m, n) = (block.op, block.rows.len(), block.columns.len());
     let terms = bf16_terms::<H>();
     let kc = kc(terms).min(op.k.next_multiple_of(TILE_K));
-    // Number of 32-bit words in a row of a panel of `A`, or in a column of a panel of `B`.
+    // Number of 32-bit words in a packed row of `A`, or in a packed column of `B`.
     let row_words = kc / 2 * terms;
     let (padded_m, padded_n) = (m.next_multiple_of(BLOCK_ROWS), n.next_multiple_of(BLOCK_ROWS));
     let b_columns = B_PACK_COLUMNS.min(padded_n);
-    // If k fits in one block, the sums of a panel of `B` are complete before the next panel starts,
-    // so the buffer holds the sums of one panel.
+    // If k fits in one block, the sums of a micro-panel of `B` are complete before the next
+    // micro-panel starts, so the buffer needs to hold the sums of only one micro-panel.
     let sum_columns = if op.k > kc { padded_n } else { BLOCK_ROWS };
     let words = (padded_m + b_columns) * row_words + sum_columns * padded_m;
     with_scratch(words + TILE_ROW_BYTES / 4, |scratch: &mut [f32]| {

@@ -19,8 +19,8 @@ use crate::{
 use num_traits::Float;
 use std::ops::Range;
 
-/// Largest number of parts into which a filter gradient splits the batch. Each part of the batch
-/// yields one partial sum of the filter gradient.
+/// Largest number of parts into which the batch is split for a filter gradient. Each part of the
+/// batch yields one partial sum of the filter gradient.
 const MAX_PARTIAL_SUMS: usize = 8;
 
 /// Number of positions per part of the batch below which the batch is not split further.

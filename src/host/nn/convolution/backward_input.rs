@@ -76,9 +76,9 @@ fn flipped_convolution(op: &Convolution) -> Result<Option<Convolution>> {
 /// Writes `filters` to `flipped` with the taps reversed and the input and output channels swapped,
 /// as [`flipped_convolution`] requires.
 ///
-/// The flipped convolution has one filter per input plane. The filter for an input plane holds, for
-/// each output plane of the group, the taps of that output's filter on the input plane in reverse
-/// order.
+/// The flipped convolution has one filter per input plane. The filter for input plane `c` holds,
+/// for each output plane of the group, the taps with which the filter of that output plane reads
+/// `c`, in reverse order.
 fn flip_filters<A: Element>(workers: &Workers, op: &Convolution, filters: &[A], flipped: &mut [A]) {
     let (taps, rows) = (op.window().taps(), op.window().column_rows() / op.groups());
     let (channels, outputs) = (rows / taps.max(1), op.outputs() / op.groups());

@@ -281,8 +281,8 @@ fn check_memory_for_frames(window: &Window, images: usize) -> Result<()> {
 /// channel and polyphase planes of `extents`.
 fn row_offsets(window: &Window, extents: &[usize], channel_len: usize) -> Vec<usize> {
     let plane_len: usize = extents.iter().product();
-    // For each tap, the phase along the axes visited so far, and the offset in the plane of that
-    // phase.
+    // For each tap along the axes visited so far, the index of the phase that the tap reads, and
+    // the offset of the tap in the plane of that phase.
     let mut taps = vec![(0, 0)];
     for (axis, extent) in window.axes().iter().zip(extents) {
         let phases = phase_axis(axis).kernel;

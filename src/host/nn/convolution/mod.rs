@@ -61,7 +61,7 @@ pub(crate) fn convolve<T: Element>(
     convolve_then(workers, op, x, filters, bias, None, y)
 }
 
-/// `y ← function(filters ∗ x + bias)`, bit-identical to [`convolve`] followed by
+/// `y ← activation(filters ∗ x + bias)`, bit-identical to [`convolve`] followed by
 /// [`unary_in_place`](crate::host::unary_in_place).
 ///
 /// # Errors

@@ -28,7 +28,7 @@ pub(crate) fn task_workers<'a>(workers: &'a Workers, op: &Convolution) -> &'a Wo
 /// Returns the set of threads among which `tasks` tasks are distributed, and the set of threads
 /// that share the work of one task.
 ///
-/// At least one of the two sets is [`ONE_THREAD`].
+/// At least one of the two returned sets is [`ONE_THREAD`].
 pub(crate) fn split_workers<'a>(
     workers: &'a Workers,
     op: &Convolution,

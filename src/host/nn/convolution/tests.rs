@@ -75,11 +75,11 @@ fn cases() -> Vec<Convolution> {
         // A convolution whose im2col matrix exceeds the caches.
         convolution(2, 40, 6, 2, &square_axes(80, 4, 1, 1)),
         convolution(1, 96, 8, 1, &[axis(600, 9, 1, 4, 1)]),
-        // A convolution of a single image, whose GEMM several threads share. The image has one
-        // channel more than a block of channels.
+        // A convolution of a single image, whose GEMM several threads share. The image has 97
+        // channels, one more than the largest block of channels in the input gradient.
         convolution(1, 97, 16, 1, &square_axes(56, 1, 2, 0)),
-        // Convolutions whose input gradients are computed in blocks of channels, with a single
-        // position or a single tap.
+        // Convolutions whose input gradients `col2im` adds to the images: one with a single
+        // position, and one with a single tap.
         convolution(1, 260, 128, 1, &square_axes(8, 8, 1, 0)),
         convolution(1, 257, 64, 1, &square_axes(15, 1, 2, 0)),
     ]

@@ -30,8 +30,8 @@ fn windows() -> Vec<Window> {
     ]
 }
 
-/// Returns, for each element of the im2col matrix, the index of the image element that it copies,
-/// or `None` for padding.
+/// Returns, for each element of the im2col matrix, the index of the corresponding image element, or
+/// `None` for padding.
 fn sources(op: &Window) -> Vec<Option<usize>> {
     let digits = |mut number: usize, bases: Vec<usize>| {
         let mut digits = vec![0; bases.len()];

@@ -1,5 +1,5 @@
-//! Tests of LRN on several threads and of LRN errors. The conformance kit compares the results of
-//! LRN with its definition.
+//! Tests of LRN on several threads and of LRN errors. The conformance kit compares the results with
+//! the definition of LRN.
 
 use super::*;
 use crate::host::{

@@ -23,7 +23,8 @@ use num_traits::{Float, Zero};
 /// Writes the mean of each window to `y`.
 ///
 /// As in Caffe, padding within a window counts as zeros, and elements of a window beyond the padded
-/// input do not count. A window that starts beyond the end of the padded input yields NaN or zero.
+/// input do not count. A window that starts at or beyond the end of the padded input has no
+/// elements; its mean is NaN if the divisor is 0, else 0.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) names the operand whose length is wrong.
@@ -167,7 +168,8 @@ fn divisors<T: Element>(op: &Pool2d, layout: &PolyphasePlane) -> Vec<T::Acc> {
 }
 
 /// Returns the divisor of a window's mean: the number of elements of the window inside the padded
-/// input. If the window starts beyond the end of the padded input, the divisor is zero or negative.
+/// input. If the window starts at or beyond the end of the padded input, the divisor may be zero or
+/// negative.
 fn divisor<A: Element>(op: &Pool2d, window: usize) -> A {
     let extent = |axis: usize, p: usize| {
         let start = p * op.stride[axis];

@@ -24,10 +24,10 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 /// Writes the maximum of each window to `y`, and the index `row · width + column` of the maximum in
 /// the input plane to `mask`.
 ///
-/// The initial maximum is the lowest finite value (of `f32` for `f64`), and only a greater element
-/// replaces the maximum. The maximum is therefore never NaN, and is the first of several equal
-/// elements in row-major order. A window without an element above the lowest finite value, such as
-/// a window within the padding, yields the lowest finite value and a mask of −1.
+/// The initial maximum is the lowest finite value of `T`, or of `f32` if `T` is `f64`. Only a
+/// greater element replaces the maximum. The maximum is therefore never NaN, and is the first of
+/// several equal elements in row-major order. A window without an element above the lowest finite
+/// value, such as a window within the padding, yields the lowest finite value and a mask of −1.
 ///
 /// # Errors
 /// [`Error::Length`] names the operand whose length is wrong. [`Error::InvalidInput`] reports an

@@ -1,5 +1,5 @@
 //! Tests of pooling on several threads, of pooling errors and of special values. The conformance
-//! kit compares the results of pooling with the definition.
+//! kit compares the results with the definition of pooling.
 
 use crate::{
     element::Element,
@@ -15,8 +15,8 @@ use crate::{
     op::{Pool2d, PoolRounding},
 };
 
-/// Returns integers with many duplicates, in which every fifth element is NaN, infinite or a zero
-/// of either sign.
+/// Returns integers with many duplicates, but replaces every fifth element by NaN, an infinity or a
+/// zero of either sign.
 fn special_values<T: Element>(op: &Pool2d) -> Vec<T> {
     let special = [f64::NAN, f64::NEG_INFINITY, f64::INFINITY, -0.0, 0.0];
     let mut x = integers::<T>(1, op.input_len());
