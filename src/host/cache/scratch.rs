@@ -12,7 +12,7 @@ const MAX_CACHED_BUFFERS: usize = 4;
 const MAX_CACHED_BYTES: usize = 16 << 20;
 
 thread_local! {
-    static FREE: RefCell<Vec<Vec<f64>>> = const { RefCell::new(Vec::new()) };
+    static FREE_BUFFERS: RefCell<Vec<Vec<f64>>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Calls `body` with a buffer of `len` elements whose values are unspecified.
@@ -29,12 +29,12 @@ pub(crate) fn with_scratch<A: Element, R>(len: usize, body: impl FnOnce(&mut [A]
 
 /// Returns a scratch buffer of at least `words` elements of type `f64`.
 fn take_buffer(words: usize) -> Vec<f64> {
-    let buffer = FREE.with_borrow_mut(|free| {
+    let buffer = FREE_BUFFERS.with_borrow_mut(|buffers| {
         // Take the smallest cached buffer that is long enough. If all cached buffers are too short,
         // the new buffer replaces the smallest cached buffer.
         let rank = |buffer: &Vec<f64>| (buffer.len() < words, buffer.len());
-        let best = (0..free.len()).min_by_key(|&i| rank(&free[i]));
-        best.map(|i| free.swap_remove(i)).unwrap_or_default()
+        let best_index = (0..buffers.len()).min_by_key(|&i| rank(&buffers[i]));
+        best_index.map(|i| buffers.swap_remove(i)).unwrap_or_default()
     });
     match buffer.len() < words {
         // Allocate a new buffer, because `resize` would copy the old contents.
@@ -46,9 +46,9 @@ fn take_buffer(words: usize) -> Vec<f64> {
 /// Caches `buffer`, unless the thread's list of free buffers is full or `buffer` is too large.
 fn return_buffer(buffer: Vec<f64>) {
     if buffer.len() * size_of::<f64>() <= MAX_CACHED_BYTES {
-        FREE.with_borrow_mut(|free| {
-            if free.len() < MAX_CACHED_BUFFERS {
-                free.push(buffer);
+        FREE_BUFFERS.with_borrow_mut(|buffers| {
+            if buffers.len() < MAX_CACHED_BUFFERS {
+                buffers.push(buffer);
             }
         });
     }

@@ -52,11 +52,11 @@ pub(crate) fn copy_2d<T: Element>(
             level1::copy(workers, &x[r * ldx..][..columns], &mut y[r * ldy..][..columns])
         });
     }
-    let per_task = workers.even_chunk_len(rows, rows_per_task(columns), 1);
+    let rows_per_task = workers.even_chunk_len(rows, rows_per_task(columns), 1);
     let y = &mut y[..(rows - 1) * ldy + columns];
-    workers.for_each_chunk(y, per_task * ldy, |task, y| {
+    workers.for_each_chunk(y, rows_per_task * ldy, |task, y| {
         for (r, y) in y.chunks_mut(ldy).enumerate() {
-            y[..columns].copy_from_slice(&x[(task * per_task + r) * ldx..][..columns]);
+            y[..columns].copy_from_slice(&x[(task * rows_per_task + r) * ldx..][..columns]);
         }
     });
     Ok(())
@@ -81,9 +81,9 @@ pub(crate) fn gather<T: Element>(
     if width == 0 {
         return Ok(());
     }
-    let per_task = rows_per_task(width);
-    workers.for_each_chunk(y, per_task * width, |task, y| {
-        for (y, &row) in y.chunks_exact_mut(width).zip(&indices[task * per_task..]) {
+    let rows_per_task = rows_per_task(width);
+    workers.for_each_chunk(y, rows_per_task * width, |task, y| {
+        for (y, &row) in y.chunks_exact_mut(width).zip(&indices[task * rows_per_task..]) {
             y.copy_from_slice(&table[row as usize * width..][..width]);
         }
     });
@@ -115,9 +115,9 @@ pub(crate) fn scatter_add<T: Element>(
     // Each task updates a separate range of table rows, so that the additions to a row take place
     // in the order of the indices.
     let tasks = (y.len() / GRAIN).clamp(1, MAX_SCATTER_TASKS);
-    let per_task = op.table.div_ceil(tasks);
-    workers.for_each_chunk(table, per_task * width, |task, table| {
-        let first_row = task * per_task;
+    let rows_per_task = op.table.div_ceil(tasks);
+    workers.for_each_chunk(table, rows_per_task * width, |task, table| {
+        let first_row = task * rows_per_task;
         vectorized(
             #[inline(always)]
             |_| {
@@ -168,16 +168,16 @@ pub(crate) fn tile<T: Element>(workers: &Workers, op: &Tile, x: &[T], y: &mut [T
         return Ok(());
     }
     if inner == 1 {
-        let per_task = rows_per_task(tiles);
-        workers.for_each_chunk(y, per_task * tiles, |task, y| {
-            y.chunks_exact_mut(tiles).zip(&x[task * per_task..]).for_each(|(y, &x)| y.fill(x));
+        let rows_per_task = rows_per_task(tiles);
+        workers.for_each_chunk(y, rows_per_task * tiles, |task, y| {
+            y.chunks_exact_mut(tiles).zip(&x[task * rows_per_task..]).for_each(|(y, &x)| y.fill(x));
         });
         return Ok(());
     }
-    let per_task = rows_per_task(inner);
-    workers.for_each_chunk(y, per_task * inner, |task, y| {
+    let rows_per_task = rows_per_task(inner);
+    workers.for_each_chunk(y, rows_per_task * inner, |task, y| {
         for (run, y) in y.chunks_exact_mut(inner).enumerate() {
-            y.copy_from_slice(&x[(task * per_task + run) / tiles * inner..][..inner]);
+            y.copy_from_slice(&x[(task * rows_per_task + run) / tiles * inner..][..inner]);
         }
     });
     Ok(())
@@ -198,16 +198,18 @@ pub(crate) fn tile_backward<T: Element>(
     let &Tile { inner, tiles, .. } = op;
     // A task computes a range of elements of `dx`. The range may begin and end within a run of
     // `inner` contiguous elements.
-    let size = (GRAIN / tiles.max(1)).max(CHUNK);
-    workers.for_each_chunk(dx, size, |task, dx| {
+    let task_len = (GRAIN / tiles.max(1)).max(CHUNK);
+    workers.for_each_chunk(dx, task_len, |task, dx| {
         vectorized(
             #[inline(always)]
             |_| {
                 let mut buffers = (accumulator_buffer(), accumulator_buffer());
                 let mut summed_len = 0;
                 while summed_len < dx.len() {
-                    let (outer, i) =
-                        ((task * size + summed_len) / inner, (task * size + summed_len) % inner);
+                    let (outer, i) = (
+                        (task * task_len + summed_len) / inner,
+                        (task * task_len + summed_len) % inner,
+                    );
                     let len = (inner - i).min(CHUNK).min(dx.len() - summed_len);
                     let dy = &dy[outer * tiles * inner..][..tiles * inner];
                     sum_tiles(dy, inner, i, &mut dx[summed_len..][..len], &mut buffers);

@@ -28,17 +28,19 @@ pub(crate) fn permute<T: Element>(
     let last_axis = axes.extents.len() - 1;
     // Axis of the result along which the source is contiguous. After axes are merged, at most one
     // axis has a source stride of 1.
-    let unit = axes.strides.iter().position(|&stride| stride == 1).unwrap_or(last_axis);
-    // A row of the result spans the axes after axis `unit`, or axis `unit` itself if `unit` is the
-    // last axis.
-    let row: usize = axes.extents[unit + 1..].iter().product();
-    if unit == last_axis {
+    let contiguous_axis = axes.strides.iter().position(|&stride| stride == 1).unwrap_or(last_axis);
+    // A row of the result spans the axes after `contiguous_axis`, or the last axis if that is
+    // `contiguous_axis`.
+    let row_len: usize = axes.extents[contiguous_axis + 1..].iter().product();
+    if contiguous_axis == last_axis {
         let len = axes.extents[last_axis];
         let rows = (GRAIN / len).max(1);
         workers.for_each_chunk(y, rows * len, |task, y| axes.copy_runs(x, task * rows, y));
     } else {
-        let rows = (GRAIN / row).max(TILE);
-        workers.for_each_chunk(y, rows * row, |task, y| axes.transpose(unit, x, task * rows, y));
+        let rows = (GRAIN / row_len).max(TILE);
+        workers.for_each_chunk(y, rows * row_len, |task, y| {
+            axes.transpose(contiguous_axis, x, task * rows, y)
+        });
     }
     Ok(())
 }
@@ -99,23 +101,23 @@ impl Axes {
         }
     }
 
-    /// Writes the rows of the result, starting with row `first`, to `y`. The index along axis
-    /// `unit` varies fastest from one row to the next. The result is contiguous along the last
-    /// axis, and the source is contiguous along axis `unit`.
-    fn transpose<T: Element>(&self, unit: usize, x: &[T], first: usize, y: &mut [T]) {
+    /// Writes the rows of the result, starting with row `first`, to `y`. The index along
+    /// `contiguous_axis` varies fastest from one row to the next. The result is contiguous along
+    /// the last axis, and the source is contiguous along `contiguous_axis`.
+    fn transpose<T: Element>(&self, contiguous_axis: usize, x: &[T], first: usize, y: &mut [T]) {
         let last_axis = self.extents.len() - 1;
-        let (extent, columns) = (self.extents[unit], self.extents[last_axis]);
-        let middle_count: usize = self.extents[unit + 1..last_axis].iter().product();
+        let (extent, columns) = (self.extents[contiguous_axis], self.extents[last_axis]);
+        let middle_count: usize = self.extents[contiguous_axis + 1..last_axis].iter().product();
         let ldy = middle_count * columns;
         let rows = y.len() / ldy;
         let mut row = 0;
         while row < rows {
             let (outer, start) = ((first + row) / extent, (first + row) % extent);
             let height = (extent - start).min(rows - row);
-            let x = &x[self.offset(0..unit, outer) + start..];
+            let x = &x[self.offset(0..contiguous_axis, outer) + start..];
             let y = &mut y[row * ldy..];
             for middle in 0..middle_count {
-                let x = &x[self.offset(unit + 1..last_axis, middle)..];
+                let x = &x[self.offset(contiguous_axis + 1..last_axis, middle)..];
                 let y = &mut y[middle * columns..];
                 transpose(x, self.strides[last_axis], y, ldy, height, columns);
             }

@@ -16,7 +16,7 @@ fn functions<A: Element + Float>() -> [(&'static str, Function<A>, Function<A>, 
 
 /// Special arguments, and arguments at which functions overflow, underflow or switch to another
 /// formula.
-const EDGES: [f64; 24] = [
+const EDGE_CASES: [f64; 24] = [
     f64::NAN,
     f64::INFINITY,
     0.0,
@@ -71,8 +71,8 @@ fn elementary_functions_in_f32_are_within_their_error_bounds() {
     for ((name, f, _, bound), (_, _, library, _)) in
         functions::<f32>().into_iter().zip(f64_functions)
     {
-        let edges = EDGES.into_iter().flat_map(|x| [x as f32, -x as f32]);
-        for x in evenly_spaced_bit_patterns().chain(edges) {
+        let edge_cases = EDGE_CASES.into_iter().flat_map(|x| [x as f32, -x as f32]);
+        for x in evenly_spaced_bit_patterns().chain(edge_cases) {
             let error = ulps(f(x), library(f64::from(x)));
             assert!(error <= bound, "{name}({x:e}) = {:e}: error of {error} ulp", f(x));
         }
@@ -85,7 +85,7 @@ fn elementary_functions_in_f64_are_close_to_the_standard_library() {
         let arguments = evenly_spaced_bit_patterns()
             .map(f64::from)
             .chain((0..30_000).map(|i| 0.03 * f64::from(i) - 450.0));
-        for x in arguments.chain(EDGES).flat_map(|x| [x, -x, x * 1.000_000_1]) {
+        for x in arguments.chain(EDGE_CASES).flat_map(|x| [x, -x, x * 1.000_000_1]) {
             let (got, expected) = (f(x), library(x));
             let magnitude = expected.abs().min(f64::MAX.next_down());
             let ulp = magnitude.next_up() - magnitude;
@@ -102,10 +102,10 @@ fn elementary_functions_in_f64_are_close_to_the_standard_library() {
 #[test]
 fn powers_are_within_their_error_bound() {
     let powers = [0.75, -0.75, 0.5, 2.0, -1.0, 3.0, -7.0, 1e-3, 1e10, 0.0, -0.0, 16_777_217.0];
-    let edges = [f64::INFINITY, f64::NEG_INFINITY, f64::NAN];
-    for p in powers.into_iter().chain(edges).map(|p| p as f32) {
-        let edges = EDGES.into_iter().flat_map(|x| [x as f32, -x as f32]);
-        for x in evenly_spaced_bit_patterns().step_by(4).chain(edges) {
+    let edge_cases = [f64::INFINITY, f64::NEG_INFINITY, f64::NAN];
+    for p in powers.into_iter().chain(edge_cases).map(|p| p as f32) {
+        let edge_cases = EDGE_CASES.into_iter().flat_map(|x| [x as f32, -x as f32]);
+        for x in evenly_spaced_bit_patterns().step_by(4).chain(edge_cases) {
             let (got, expected) = (SimdMath::powf(x, p), f64::from(x).powf(f64::from(p)));
             let error = ulps(got, expected);
             assert!(error <= 0.6, "powf({x:e}, {p}) = {got:e}: error of {error} ulp");

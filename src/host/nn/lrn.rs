@@ -48,9 +48,9 @@ pub(crate) fn lrn<T: Element>(
 ) -> Result<()> {
     op.check_operands("lrn", &[("x", x.len()), ("scale", scale.len()), ("y", y.len())])?;
     let windows = LrnWindows::new(op);
-    let (size, constants) = (windows.task_len(), Constants::<T::Acc>::new(op));
-    workers.for_each_chunk_pair((scale, size), (y, size), |task, scale, y| {
-        let start = task * size;
+    let (task_len, constants) = (windows.task_len(), Constants::<T::Acc>::new(op));
+    workers.for_each_chunk_pair((scale, task_len), (y, task_len), |task, scale, y| {
+        let start = task * task_len;
         let (mut term_x, mut sum_x) = (accumulator_buffer(), accumulator_buffer());
         windows.for_each_sum(
             start..start + y.len(),
@@ -92,10 +92,10 @@ pub(crate) fn lrn_backward<T: Element>(
     op.check_operands("lrn_backward", &inputs)?;
     op.check_operands("lrn_backward", &[("dx", dx.len())])?;
     let windows = LrnWindows::new(op);
-    let (size, constants) = (windows.task_len(), Constants::<T::Acc>::new(op));
+    let (task_len, constants) = (windows.task_len(), Constants::<T::Acc>::new(op));
     let factor = T::acc(2.0) * constants.beta * constants.factor;
-    workers.for_each_chunk(dx, size, |task, dx| {
-        let start = task * size;
+    workers.for_each_chunk(dx, task_len, |task, dx| {
+        let start = task * task_len;
         let mut term_buffers = [accumulator_buffer(), accumulator_buffer(), accumulator_buffer()];
         let mut sum_buffers = [accumulator_buffer(), accumulator_buffer(), accumulator_buffer()];
         windows.for_each_sum(

@@ -141,14 +141,14 @@ mod tests {
         let state = |tag| fractions::<T>(tag, op.state());
         let (c_prev, dh) = (state(1), state(3));
         let cont: Vec<T> = (0..70).map(|i| T::from_f64(f64::from(i % 2))).collect();
-        let runs = threads().map(|workers| {
+        let results = threads().map(|workers| {
             let (mut gates, mut c, mut h) = (fractions(2, op.gates()), state(4), state(4));
             lstm(&workers, &op, &c_prev, &cont, &mut gates, &mut c, &mut h).unwrap();
             let (mut dc, mut dgates) = (state(5), gates.clone());
             lstm_backward(&workers, &op, &c_prev, &c, &dh, &mut dc, &mut dgates).unwrap();
             (gates, c, h, dc, dgates)
         });
-        assert!(runs[0] == runs[1] && runs[0] == runs[2]);
+        assert!(results[0] == results[1] && results[0] == results[2]);
     }
 
     for_each_element!(lstm_is_bit_identical_on_any_number_of_threads);

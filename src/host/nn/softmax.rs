@@ -97,9 +97,9 @@ fn for_each_task<T: Element>(
     if outer_len == 0 {
         return;
     }
-    let size = (GRAIN / outer_len).max(1) * outer_len;
-    workers.for_each_chunk(y, size, |task, y| {
-        let start = task * size;
+    let task_len = (GRAIN / outer_len).max(1) * outer_len;
+    workers.for_each_chunk(y, task_len, |task, y| {
+        let start = task * task_len;
         if let Some(source) = source {
             y.copy_from_slice(&source[start..start + y.len()]);
         }

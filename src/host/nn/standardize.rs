@@ -31,11 +31,11 @@ pub(crate) fn standardize<T: Element>(
     y: &mut [T],
 ) -> Result<()> {
     op.check(Some(x.len()), mean.len(), variance.len(), y.len())?;
-    let constants = MeanAndRate::new(op, mean, variance);
+    let mean_and_rate = MeanAndRate::new(op, mean, variance);
     for_broadcast_chunks(
         workers,
         &op.axis,
-        [&constants.mean, &constants.rate],
+        [&mean_and_rate.mean, &mean_and_rate.rate],
         y,
         |start, [mean, rate], y, wide_buffer| {
             let mut wide_x = accumulator_buffer();
@@ -67,11 +67,11 @@ pub(crate) fn standardize_in_place<T: Element>(
     y: &mut [T],
 ) -> Result<()> {
     op.check(None, mean.len(), variance.len(), y.len())?;
-    let constants = MeanAndRate::new(op, mean, variance);
+    let mean_and_rate = MeanAndRate::new(op, mean, variance);
     for_broadcast_chunks(
         workers,
         &op.axis,
-        [&constants.mean, &constants.rate],
+        [&mean_and_rate.mean, &mean_and_rate.rate],
         y,
         |_, [mean, rate], y, wide_buffer| {
             update_widened(y, wide_buffer, |y| {
@@ -147,7 +147,7 @@ impl<A: Element<Acc = A> + Float> MeanAndRate<A> {
 /// Coefficients of the gradient `dx = ((dy − dy0) − (x − mean) · slope) · rate`, one set per
 /// position of the axis.
 struct LinearGradient<A> {
-    constants: MeanAndRate<A>,
+    mean_and_rate: MeanAndRate<A>,
     slope: Vec<A>,
     dy0: Vec<A>,
 }
@@ -162,19 +162,19 @@ impl<A: Element<Acc = A> + Float> LinearGradient<A> {
         dy: &[T],
     ) -> Self {
         let axis = &op.axis;
-        let constants = MeanAndRate::new(op, mean, variance);
+        let mean_and_rate = MeanAndRate::new(op, mean, variance);
         let (mut slope, mut dy0) = (vec![A::zero(); axis.extent], vec![A::zero(); axis.extent]);
-        let (per_task, m) = (positions_per_task(axis), axis.reduced_count() as f64);
-        let operands = ((&mut slope[..], per_task), (&mut dy0[..], per_task));
+        let (positions_per_task, m) = (positions_per_task(axis), axis.reduced_count() as f64);
+        let operands = ((&mut slope[..], positions_per_task), (&mut dy0[..], positions_per_task));
         workers.for_each_chunk_pair(operands.0, operands.1, |task, slope, dy0| {
-            let (start, mut sums) = (task * per_task, vec![[0.0; 2]; slope.len()]);
+            let (start, mut sums) = (task * positions_per_task, vec![[0.0; 2]; slope.len()]);
             vectorized(
                 #[inline(always)]
                 |_| {
                     sum_per_channel(
                         axis,
                         (dy, x),
-                        &constants.mean,
+                        &mean_and_rate.mean,
                         start,
                         &mut sums,
                         #[inline(always)]
@@ -183,12 +183,12 @@ impl<A: Element<Acc = A> + Float> LinearGradient<A> {
                 },
             );
             for (j, [dy_sum, product_sum]) in sums.into_iter().enumerate() {
-                let rate = constants.rate[start + j];
+                let rate = mean_and_rate.rate[start + j];
                 slope[j] = T::acc(product_sum / m) * rate * rate;
                 dy0[j] = T::acc(dy_sum / m);
             }
         });
-        Self { constants, slope, dy0 }
+        Self { mean_and_rate, slope, dy0 }
     }
 
     /// Writes the gradient of `x` to `dx`. If `IN_PLACE` is true, `write` reads the gradient of `y`
@@ -201,7 +201,7 @@ impl<A: Element<Acc = A> + Float> LinearGradient<A> {
         dy: &[T],
         dx: &mut [T],
     ) {
-        let Self { constants: MeanAndRate { mean, rate }, slope, dy0 } = self;
+        let Self { mean_and_rate: MeanAndRate { mean, rate }, slope, dy0 } = self;
         let coefficients = [&mean[..], slope, dy0, rate];
         for_broadcast_chunks(
             workers,

@@ -94,10 +94,10 @@ impl WindowTaps {
         let axes: Vec<_> = ones.chain(axes.iter().copied()).collect();
         let ones = std::iter::repeat_n(1, prepended_axes);
         let outputs: Vec<_> = ones.chain(outputs.iter().copied()).collect();
-        let of_axis = |(axis, &output): (&SpatialAxis, &usize)| {
+        let axis_ranges = |(axis, &output): (&SpatialAxis, &usize)| {
             (0..axis.kernel).map(|tap| TapRange::new(axis, tap, output)).collect()
         };
-        let ranges = axes.iter().zip(&outputs).map(of_axis).collect();
+        let ranges = axes.iter().zip(&outputs).map(axis_ranges).collect();
         Self { axes, outputs, ranges }
     }
 

@@ -27,14 +27,14 @@ pub(crate) fn for_each_part<T: Element>(
         return body(op, 0, 0);
     }
     let (by_rows, extent) = (op.m >= op.n, op.m.max(op.n));
-    let mut size = extent.div_ceil(parts).next_multiple_of(PARTITION_UNIT);
+    let mut range_len = extent.div_ceil(parts).next_multiple_of(PARTITION_UNIT);
     // Avoid a last range of one row, for which the thread would use the GEMV kernels, which sum in
     // a different order.
-    while by_rows && extent % size == 1 {
-        size += PARTITION_UNIT;
+    while by_rows && extent % range_len == 1 {
+        range_len += PARTITION_UNIT;
     }
-    workers.run(extent.div_ceil(size), |i| {
-        let (start, len) = (i * size, size.min(extent - i * size));
+    workers.run(extent.div_ceil(range_len), |i| {
+        let (start, len) = (i * range_len, range_len.min(extent - i * range_len));
         let (row, column) = if by_rows { (start, 0) } else { (0, start) };
         let (m, n) = if by_rows { (len, op.n) } else { (op.m, len) };
         body(&Gemm { m, n, ..*op }, row, column);

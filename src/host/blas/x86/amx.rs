@@ -67,12 +67,12 @@ thread_local! {
 /// Returns whether AMX is available and `op` is large enough for AMX to be faster. `op` must be the
 /// whole GEMM rather than the part of one thread, so that all threads choose the same kernel.
 pub(crate) fn is_profitable<H: Element>(op: &Gemm<H>) -> bool {
-    let shape = match H::DTYPE {
+    let is_shape_efficient = match H::DTYPE {
         DType::Bf16 => op.m * op.n >= MIN_OUTPUTS,
         DType::F16 => useful_share(op) > 0.5,
         _ => return false,
     };
-    let is_large = shape && op.flops() >= MIN_FLOPS;
+    let is_large = is_shape_efficient && op.flops() >= MIN_FLOPS;
     #[cfg(test)]
     let is_large = (is_large || ANY_SIZE.get()) && !crate::host::simd::level::has_test_level();
     is_large && is_available()
@@ -80,8 +80,8 @@ pub(crate) fn is_profitable<H: Element>(op: &Gemm<H>) -> bool {
 
 /// Returns the fraction of AMX multiplications that use matrix elements rather than padding.
 fn useful_share<H: Element>(op: &Gemm<H>) -> f64 {
-    let share = |len: usize, unit: usize| len as f64 / len.next_multiple_of(unit) as f64;
-    share(op.m, BLOCK_ROWS) * share(op.n, BLOCK_ROWS) * share(op.k, TILE_K)
+    let used_fraction = |len: usize, unit: usize| len as f64 / len.next_multiple_of(unit) as f64;
+    used_fraction(op.m, BLOCK_ROWS) * used_fraction(op.n, BLOCK_ROWS) * used_fraction(op.k, TILE_K)
 }
 
 /// Returns true if the processor has AMX for `bf16`, and Linux permits this process to use AMX.

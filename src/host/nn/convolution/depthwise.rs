@@ -75,13 +75,13 @@ impl Depthwise {
         let extents = axes.map(|axis| axis.dilation * (axis.kernel - 1) + 1);
         let [input, stride, pad] =
             [axes.map(|axis| axis.input), axes.map(|axis| axis.stride), axes.map(|axis| axis.pad)];
-        let pool = Pool2d::new(1, input, extents, stride, pad, PoolRounding::Floor).ok()?;
-        if pool.output()[0] * pool.output()[1] != window.positions()
-            || !PolyphasePlane::is_profitable(&pool)
+        let pool_op = Pool2d::new(1, input, extents, stride, pad, PoolRounding::Floor).ok()?;
+        if pool_op.output()[0] * pool_op.output()[1] != window.positions()
+            || !PolyphasePlane::is_profitable(&pool_op)
         {
             return None;
         }
-        let layout = PolyphasePlane::new(&pool);
+        let layout = PolyphasePlane::new(&pool_op);
         let pool_taps = layout.taps();
         let [rows, columns] = axes;
         let offset = |(r, c): (usize, usize)| {
@@ -194,10 +194,10 @@ impl Depthwise {
         let batch = x.len() / (self.channels * self.plane_len);
         let output_len = self.multiplier * self.positions;
         let sums_len = self.multiplier * self.tap_offsets.len();
-        let per_task = self.planes_per_task().div_ceil(images);
-        workers.for_each_chunk(sums, per_task * sums_len, |task, sums| {
+        let sums_per_task = self.planes_per_task().div_ceil(images);
+        workers.for_each_chunk(sums, sums_per_task * sums_len, |task, sums| {
             self.with_buffers::<T>(|wide_buffer, phases, values| {
-                for (i, sums) in (task * per_task..).zip(sums.chunks_exact_mut(sums_len)) {
+                for (i, sums) in (task * sums_per_task..).zip(sums.chunks_exact_mut(sums_len)) {
                     let (batch_part, channel) = (i / self.channels, i % self.channels);
                     sums.fill(T::Acc::zero());
                     for image in batch_part * images..batch.min((batch_part + 1) * images) {

@@ -287,12 +287,12 @@ fn row_offsets(window: &Window, extents: &[usize], channel_len: usize) -> Vec<us
     for (axis, extent) in window.axes().iter().zip(extents) {
         let phases = phase_axis(axis).kernel;
         let shifts = (0..axis.kernel).map(|tap| tap * axis.dilation);
-        let with_axis = |(phase, offset): (usize, usize)| {
+        let add_axis = |(phase, offset): (usize, usize)| {
             shifts.clone().map(move |shift| {
                 (phase * phases + shift % axis.stride, offset * extent + shift / axis.stride)
             })
         };
-        taps = taps.into_iter().flat_map(with_axis).collect();
+        taps = taps.into_iter().flat_map(add_axis).collect();
     }
     let offsets_of_channel =
         |c| taps.iter().map(move |(phase, offset)| c * channel_len + phase * plane_len + offset);

@@ -72,10 +72,10 @@ pub(crate) fn convolve_with_activation<T: Element>(
     x: &[T],
     filters: &[T],
     bias: Option<&[T]>,
-    function: Unary<T::Acc>,
+    activation: Unary<T::Acc>,
     y: &mut [T],
 ) -> Result<()> {
-    convolve_then(workers, op, x, filters, bias, Some(function), y)
+    convolve_then(workers, op, x, filters, bias, Some(activation), y)
 }
 
 fn convolve_then<T: Element>(

@@ -49,8 +49,9 @@ fn sources(op: &Window) -> Vec<Option<usize>> {
             let mut index = Some(channel);
             for ((axis, tap), p) in op.axes().iter().zip(&taps).zip(positions) {
                 let element = (p * axis.stride + tap * axis.dilation) as i64 - axis.pad as i64;
-                let inside = (0..axis.input as i64).contains(&element);
-                index = index.filter(|_| inside).map(|index| index * axis.input + element as usize);
+                let is_inside = (0..axis.input as i64).contains(&element);
+                index =
+                    index.filter(|_| is_inside).map(|index| index * axis.input + element as usize);
             }
             sources.push(index);
         }

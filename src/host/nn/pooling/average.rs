@@ -45,11 +45,11 @@ pub(crate) fn average_pool<T: Element>(
     let (in_len, out_len) = plane_lens(op);
     let layout = PolyphasePlane::new(op);
     let (taps, divisors) = (layout.taps(), divisors::<T>(op, &layout));
-    let per_task = planes_per_task(op);
-    workers.for_each_chunk(y, per_task * out_len, |task, y| {
+    let planes_per_task = planes_per_task(op);
+    workers.for_each_chunk(y, planes_per_task * out_len, |task, y| {
         with_buffers::<T>(op, &layout, |wide_buffer, phases, means| {
             phases.fill(T::Acc::zero());
-            for (p, y) in (task * per_task..).zip(y.chunks_exact_mut(out_len)) {
+            for (p, y) in (task * planes_per_task..).zip(y.chunks_exact_mut(out_len)) {
                 let x = widened(&x[p * in_len..][..in_len], wide_buffer);
                 vectorized(
                     #[inline(always)]
@@ -88,11 +88,11 @@ pub(crate) fn average_pool_backward<T: Element>(
     let (in_len, out_len) = plane_lens(op);
     let layout = PolyphasePlane::new(op);
     let (taps, divisors) = (layout.taps(), divisors::<T>(op, &layout));
-    let per_task = planes_per_task(op);
-    workers.for_each_chunk(dx, per_task * in_len, |task, dx| {
+    let planes_per_task = planes_per_task(op);
+    workers.for_each_chunk(dx, planes_per_task * in_len, |task, dx| {
         with_buffers::<T>(op, &layout, |wide_buffer, phases, shares| {
             shares.fill(T::Acc::zero());
-            for (p, dx) in (task * per_task..).zip(dx.chunks_exact_mut(in_len)) {
+            for (p, dx) in (task * planes_per_task..).zip(dx.chunks_exact_mut(in_len)) {
                 for (slot, row) in layout.rows() {
                     let dy = &dy[p * out_len..][row];
                     let row = shares[slot..].iter_mut().zip(&divisors[slot..]).zip(dy);
@@ -116,9 +116,9 @@ pub(crate) fn average_pool_backward<T: Element>(
 /// Computes [`average_pool`] one window at a time.
 fn forward_by_window<T: Element>(workers: &Workers, op: &Pool2d, x: &[T], y: &mut [T]) {
     let (in_len, out_len) = plane_lens(op);
-    let size = planes_per_task(op) * out_len;
-    workers.for_each_chunk(y, size, |task, y| {
-        for (j, y) in (task * size..).zip(y) {
+    let task_len = planes_per_task(op) * out_len;
+    workers.for_each_chunk(y, task_len, |task, y| {
+        for (j, y) in (task * task_len..).zip(y) {
             let (x, window) = (&x[j / out_len * in_len..][..in_len], j % out_len);
             let sums = window_ranges(op, window).map(|i| sum_reducer(|x| x).reduce_slice(&x[i]));
             let sum = sums.fold(T::Acc::zero(), |sum, part| sum + part);
@@ -129,10 +129,10 @@ fn forward_by_window<T: Element>(workers: &Workers, op: &Pool2d, x: &[T], y: &mu
 
 /// Computes [`average_pool_backward`] one window at a time.
 fn backward_by_window<T: Element>(workers: &Workers, op: &Pool2d, dy: &[T], dx: &mut [T]) {
-    let ((in_len, out_len), per_task) = (plane_lens(op), planes_per_task(op));
-    workers.for_each_chunk(dx, per_task * in_len, |task, dx| {
+    let ((in_len, out_len), planes_per_task) = (plane_lens(op), planes_per_task(op));
+    workers.for_each_chunk(dx, planes_per_task * in_len, |task, dx| {
         with_scratch(accumulator_len::<T>(in_len), |wide_buffer| {
-            for (p, dx) in (task * per_task..).zip(dx.chunks_exact_mut(in_len)) {
+            for (p, dx) in (task * planes_per_task..).zip(dx.chunks_exact_mut(in_len)) {
                 overwrite_widened(dx, wide_buffer, |dx| {
                     dx.fill(T::Acc::zero());
                     for (window, dy) in dy[p * out_len..][..out_len].iter().enumerate() {

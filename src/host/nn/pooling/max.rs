@@ -46,7 +46,7 @@ pub(crate) fn max_pool<T: Element>(
     if y.is_empty() {
         return Ok(());
     }
-    let lowest_value = lowest::<T>();
+    let lowest_value = lowest_value::<T>();
     if op.kernel == [2, 2]
         && op.stride == [2, 2]
         && (0..2).all(|i| 2 * op.output()[i] <= op.input[i])
@@ -108,11 +108,11 @@ pub(crate) fn max_pool_backward<T: Element>(
     let (in_len, out_len) = plane_lens(op);
     let (wide_dx_len, wide_dy_len) = (accumulator_len::<T>(in_len), accumulator_len::<T>(out_len));
     let first_invalid = AtomicUsize::new(usize::MAX);
-    let per_task = planes_per_task(op);
-    workers.for_each_chunk(dx, per_task * in_len, |task, dx| {
+    let planes_per_task = planes_per_task(op);
+    workers.for_each_chunk(dx, planes_per_task * in_len, |task, dx| {
         with_scratch(wide_dx_len + wide_dy_len, |scratch: &mut [T::Acc]| {
             let (wide_dx, wide_dy) = scratch.split_at_mut(wide_dx_len);
-            for (p, dx) in (task * per_task..).zip(dx.chunks_exact_mut(in_len)) {
+            for (p, dx) in (task * planes_per_task..).zip(dx.chunks_exact_mut(in_len)) {
                 let dy = widened(&dy[p * out_len..][..out_len], wide_dy);
                 let mask = &mask[p * out_len..][..out_len];
                 overwrite_widened(dx, wide_dx, |dx| {
@@ -140,11 +140,11 @@ fn forward_by_window<T: Element>(
     y: &mut [T],
     mask: &mut [i32],
 ) {
-    let ((in_len, out_len), lowest_value) = (plane_lens(op), lowest::<T>());
-    let size = planes_per_task(op) * out_len;
+    let ((in_len, out_len), lowest_value) = (plane_lens(op), lowest_value::<T>());
+    let task_len = planes_per_task(op) * out_len;
     let max_reducer = reducer(lowest_value, |a, b| if b > a { b } else { a });
-    workers.for_each_chunk_pair((y, size), (mask, size), |task, y, mask| {
-        for (j, (y, mask)) in (task * size..).zip(y.iter_mut().zip(mask)) {
+    workers.for_each_chunk_pair((y, task_len), (mask, task_len), |task, y, mask| {
+        for (j, (y, mask)) in (task * task_len..).zip(y.iter_mut().zip(mask)) {
             let x = &x[j / out_len * in_len..][..in_len];
             let (mut max, mut index) = (lowest_value, None);
             for range in window_ranges(op, j % out_len) {
@@ -174,16 +174,16 @@ fn forward_by_plane<T: Element>(
     mask: &mut [i32],
     kernel: impl Fn(&[T::Acc], &mut [T::Acc], &mut [T::Acc], &mut [i32]) + Send + Sync,
 ) {
-    let ((in_len, out_len), per_task) = (plane_lens(op), planes_per_task(op));
+    let ((in_len, out_len), planes_per_task) = (plane_lens(op), planes_per_task(op));
     let (wide_x_len, wide_y_len) = (accumulator_len::<T>(in_len), accumulator_len::<T>(out_len));
-    let size = per_task * out_len;
-    workers.for_each_chunk_pair((y, size), (mask, size), |task, y, mask| {
+    let task_len = planes_per_task * out_len;
+    workers.for_each_chunk_pair((y, task_len), (mask, task_len), |task, y, mask| {
         with_scratch(wide_x_len + wide_y_len + phases_len, |scratch: &mut [T::Acc]| {
             let (wide_x, scratch) = scratch.split_at_mut(wide_x_len);
             let (wide_y, phases) = scratch.split_at_mut(wide_y_len);
-            phases.fill(lowest::<T>());
+            phases.fill(lowest_value::<T>());
             let planes = y.chunks_exact_mut(out_len).zip(mask.chunks_exact_mut(out_len));
-            for (p, (y, mask)) in (task * per_task..).zip(planes) {
+            for (p, (y, mask)) in (task * planes_per_task..).zip(planes) {
                 let x = widened(&x[p * in_len..][..in_len], wide_x);
                 overwrite_widened(y, wide_y, |y| {
                     vectorized(
@@ -354,7 +354,7 @@ fn scatter<A: Float>(dy: &[A], mask: &[i32], dx: &mut [A]) -> Option<usize> {
     first_invalid
 }
 
-fn lowest<T: Element>() -> T::Acc {
+fn lowest_value<T: Element>() -> T::Acc {
     T::acc(match T::DTYPE {
         DType::F16 => f16::MIN.to_f64(),
         DType::Bf16 => bf16::MIN.to_f64(),

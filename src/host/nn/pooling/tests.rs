@@ -113,14 +113,14 @@ fn pooling_with_an_inconsistent_descriptor_is_an_error() {
     let valid_op = Pool2d::new(2, [4, 4], [2, 2], [2, 2], [0, 0], PoolRounding::Ceil).unwrap();
     let (w, x) = (&Workers::sequential(), &[1.0f32; 32][..]);
     let (mut y, mut mask) = ([0.0; 8], [0; 8]);
-    let inconsistencies: [fn(&mut Pool2d); 5] = [
+    let inconsistent_changes: [fn(&mut Pool2d); 5] = [
         |op| op.stride = [0, 2],
         |op| op.kernel = [5, 5],
         |op| op.input = [8, 2],
         |op| op.pad = [2, 2],
         |op| op.planes = usize::MAX,
     ];
-    for change in inconsistencies {
+    for change in inconsistent_changes {
         let mut op = valid_op;
         change(&mut op);
         assert!(max_pool(w, &op, x, &mut y, &mut mask).is_err(), "{op:?}");

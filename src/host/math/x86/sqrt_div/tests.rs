@@ -80,9 +80,11 @@ fn refined_quotients_are_rounded_correctly() {
 #[test]
 fn newton_roots_and_quotients_are_bit_identical_to_hardware_results() {
     let patterns = |step: usize| (0..=u32::MAX).step_by(step).map(f32::from_bits);
-    let edges = [0.0, -0.0, f32::NAN, f32::INFINITY, 1e-45, f32::MAX, 2f32.next_down(), 1.0];
+    let edge_cases = [0.0, -0.0, f32::NAN, f32::INFINITY, 1e-45, f32::MAX, 2f32.next_down(), 1.0];
     let mut x: Vec<f32> = patterns(30_011).collect();
-    x.extend((0..4096).map(|i| if i % 200 == 0 { edges[i / 200 % 8] } else { 0.37 * i as f32 }));
+    x.extend(
+        (0..4096).map(|i| if i % 200 == 0 { edge_cases[i / 200 % 8] } else { 0.37 * i as f32 }),
+    );
     let mut y = vec![-1.0; x.len()];
     if !sqrt_newton(&x, &mut y) {
         return;
