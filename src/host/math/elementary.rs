@@ -213,8 +213,8 @@ elementary!(
         -0.3333333333333281, 0.13333333333118386, -0.05396825366996371, 0.021869468891680496,
         -0.00886254233932282, 0.003578633109930451, -0.001318326913234705
     ],
-    // Convert the integer by its bit pattern, because only AVX-512 has an instruction that converts
-    // 64-bit integers to `f64`.
+    // Convert the integer by its bit pattern, because among the x86-64 SIMD levels, only AVX-512
+    // has a vector instruction that converts 64-bit integers to `f64`.
     float: |e| f64::from_bits(ROUND.to_bits().wrapping_add(e as u64)) - ROUND,
     ln_tail: |f, low| {
         let s = f / (2.0 + f);

@@ -90,8 +90,8 @@ pub(crate) fn accuracy<T: Element>(
     Ok(())
 }
 
-/// For each class `c`, sets `y[c]` to the fraction of labels `c` for which the score of `c` is
-/// among the `top_k` greatest scores. If no label is `c`, sets `y[c]` to 0.
+/// For each class `c`, sets `y[c]` to the fraction of the labels equal to `c` for which the score
+/// of `c` is among the `top_k` greatest scores. If no label equals `c`, sets `y[c]` to 0.
 ///
 /// # Errors
 /// Returns the errors of [`softmax_loss`].

@@ -223,7 +223,8 @@ unsafe fn write_back<V: SimdVector, const MR: usize, const NR_VECTORS: usize>(
     }
 }
 
-/// Like [`write_back`], for a tile that writes only the rows `tile.rows`, or a GEMM with a bias.
+/// Like [`write_back`], but writes only the rows `tile.rows`, and adds the bias of the GEMM, if
+/// any.
 ///
 /// # Safety
 /// The requirements of [`write_back`] hold.

@@ -83,8 +83,8 @@ pub(crate) fn by_gemm<T: Element>(
     let max_parts = n.div_ceil(TAPS_PER_TASK);
     let (images, batch_parts) = split_batch(op, max_parts * op.groups());
     // The number of threads determines only how the rows of the im2col matrix are split, which does
-    // not change results. The split of the batch determines the order of additions, so it depends
-    // on shapes alone: results must be bit-identical on any number of threads.
+    // not change results. The split of the batch determines the order of additions, so the split
+    // depends on shapes alone: results must be bit-identical on any number of threads.
     let parts = workers.count().div_ceil(batch_parts * op.groups()).min(max_parts);
     let width = n.div_ceil(parts).next_multiple_of(32).min(n);
     let parts = n.div_ceil(width);

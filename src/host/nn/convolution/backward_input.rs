@@ -100,8 +100,8 @@ fn flip_filters<A: Element>(workers: &Workers, op: &Convolution, filters: &[A], 
     }
 }
 
-/// Computes the im2col matrix `filtersᵀ · dy` in blocks of channels, and adds each block to the
-/// images with `col2im`.
+/// Computes the gradient of the im2col matrix, `filtersᵀ · dy`, in blocks of channels, and adds
+/// each block to the images with `col2im`.
 fn by_columns<T: Element>(
     workers: &Workers,
     op: &Convolution,
