@@ -1,4 +1,4 @@
-//! Limits on the memory and the work that a file can cause.
+//! Limits on the memory and the work that an input file can require.
 //!
 //! A reader allocates memory in proportion to the bytes that a file stores, and in proportion to
 //! its expanded content only up to [`expanded`]. SECURITY.md lists the limits for users.
@@ -12,11 +12,12 @@ use std::{
     path::Path,
 };
 
-/// The expanded content of a file may have this many bytes, however short the file is. The largest
-/// file of MNIST has 47 MB, and an RGB image of 11 megapixels has 33 MB.
+/// The number of bytes to which any file may expand, however short the file is. The largest file of
+/// MNIST has 47 MB, and an RGB image of 11 megapixels has 33 MB.
 pub(crate) const EXPANDED_FLOOR: u64 = 32 << 20;
-/// The expanded content of a longer file may have this many bytes per stored byte. MNIST's files
-/// need 5, photographs 10 to 50, and definitions of nets 30. Deflate allows 1032.
+/// The number of bytes per stored byte to which a file may expand, if that is more than
+/// [`EXPANDED_FLOOR`]. The files of MNIST expand by a factor of 5, photographs by 10 to 50, and
+/// definitions of nets by 30. Deflate can expand data by a factor of up to 1032.
 pub(crate) const EXPANDED_RATIO: u64 = 64;
 /// The maximum length in bytes of a definition in text format. Definitions of published nets have
 /// less than 1 MB.
@@ -29,15 +30,16 @@ pub(crate) const LIST_LEN: u64 = 1 << 30;
 /// The maximum length in bytes of an image file.
 #[cfg(feature = "net")]
 pub(crate) const IMAGE_LEN: u64 = 256 << 20;
-/// The maximum number of bytes of an image that a data layer enlarges.
+/// The maximum number of bytes to which a data layer enlarges an image.
 #[cfg(feature = "net")]
 pub(crate) const RESIZED_LEN: usize = 32 << 20;
-/// The maximum number of time steps of a recurrent layer, which has several objects per time step.
+/// The maximum number of time steps of a recurrent layer. An LSTM layer allocates a blob for each
+/// time step.
 #[cfg(feature = "net")]
 pub(crate) const TIME_STEPS: usize = 1 << 16;
 /// The number of bytes that a reader of an HDF5 file may read in addition to [`EXPANDED_RATIO`]
-/// times the file's length. Links and B-trees can refer to the same bytes several times; an honest
-/// file with 1000 layers needs about 200 MB.
+/// times the file's length. Links and B-trees can make the reader read the same bytes several
+/// times: about 200 MB for a valid file with 1000 layers.
 #[cfg(feature = "hdf5")]
 pub(crate) const HDF5_READ_FLOOR: u64 = 256 << 20;
 /// The maximum number of warnings about one binary message.
@@ -67,7 +69,8 @@ pub(crate) fn check_expanded(
     })
 }
 
-/// Describes content that exceeds the limit that [`expanded`] gives for `stored` bytes.
+/// Returns the error message for content of `wanted` bytes that exceeds the limit
+/// `expanded(stored)`.
 pub(crate) fn exceeds_expanded(wanted: Option<u64>, stored: u64) -> String {
     let wanted = wanted.map_or("more than 2^64".into(), |wanted| wanted.to_string());
     let limit = expanded(stored);
@@ -109,7 +112,7 @@ pub(crate) fn read(path: &Path, limit: u64) -> Result<Vec<u8>> {
     read_opened(path, file, &metadata, limit)
 }
 
-/// Reads the file of at most `limit` bytes that [`open`] has opened at `path`.
+/// Reads `file`, which [`open`] has opened at `path` and which may have at most `limit` bytes.
 pub(crate) fn read_opened(
     path: &Path,
     file: File,
@@ -126,7 +129,7 @@ pub(crate) fn read_opened(
     let mut bytes = Vec::new();
     let len = metadata.len() as usize;
     bytes.try_reserve_exact(len).map_err(|_| Error::out_of_host_memory(len))?;
-    // A pipe states a length of 0, and a file can grow after the call of `metadata`.
+    // A pipe reports a length of 0, and a file can grow after its metadata were read.
     let read = file.take(limit.saturating_add(1)).read_to_end(&mut bytes);
     read.map_err(|error| Error::io(path, error))?;
     if bytes.len() as u64 > limit { Err(too_long()) } else { Ok(bytes) }

@@ -9,9 +9,9 @@ use num_traits::Zero;
 macro_rules! kernels {
     ($then:ident) => {
         $then! {
-            /// Basic linear algebra with the names of BLAS routines. Matrices are row-major;
+            /// Basic linear algebra kernels, named after the BLAS routines. Matrices are row-major;
             /// scalars and sums have the accumulator type `T::Acc`. The [module
-            /// page](crate::kernel) has the rules that all kernels share. Unless a method says
+            /// page](crate::kernel) lists the rules that all kernels share. Unless a method says
             /// otherwise, a scalar of 0 is a factor like any other, so 0·NaN is NaN.
             ///
             /// ```

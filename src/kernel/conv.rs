@@ -12,7 +12,7 @@ macro_rules! kernels {
     ($then:ident) => {
         $then! {
             /// Convolution, im2col and col2im over images with any number of spatial axes. The
-            /// [module page](crate::kernel) has the rules that all kernels share.
+            /// [module page](crate::kernel) lists the rules that all kernels share.
             ///
             /// ```
             /// use cortado::{kernel::Conv, op::{Convolution, SpatialAxis, Window}, prelude::*};
@@ -80,9 +80,9 @@ macro_rules! kernels {
             ///
             /// Each element of `y` is one sum, which is rounded once, after the bias is added. If
             /// the images have no channels, `y` is the bias, or 0 if there is no bias. A NaN or an
-            /// infinity reaches each element of `y` that depends on it, even if the other factor is
-            /// 0, and no other element. For a tap in the padding, a device may add 0 times the
-            /// filter element or nothing.
+            /// infinity reaches exactly those elements of `y` that depend on it, even if the other
+            /// factor is 0. For a tap in the padding, a device may add 0 times the filter element
+            /// or nothing.
             ///
             /// Lengths: `x` has `op.input_len()` elements, `filters` has `op.filter_len()`, `bias`
             /// has `op.outputs()`, and `y` has `op.output_len()`.

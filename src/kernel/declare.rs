@@ -233,7 +233,7 @@ macro_rules! fallback_function {
     };
 }
 
-/// Expands to the function on slices of a kernel and, if the kernel can run in place, to a second
+/// Expands to a kernel's function on slices and, if the kernel can run in place, to a second
 /// function for calls in place. A kernel whose only generic parameter is the element type selects
 /// the host function that this crate has compiled for the type.
 macro_rules! slice_function {
@@ -345,9 +345,9 @@ macro_rules! host_function_as {
 /// Expands to a pointer to the host function `$name` for the element type `T`.
 ///
 /// The functions for all element types are in a static that does not depend on `T`. Therefore, this
-/// crate compiles the functions, and a crate that calls a kernel does not. The pointers point to
-/// the host functions themselves, because a function in between would copy its arguments on the
-/// stack, which costs 6 ns to 40 ns per call on a Xeon.
+/// crate compiles the functions, and a crate that calls a kernel does not compile them. The
+/// pointers point to the host functions themselves, because a function in between would copy its
+/// arguments on the stack, which costs 6 ns to 40 ns per call on a Xeon.
 macro_rules! host_function_for_element {
     ($name:ident($($argument:ty),* $(,)?) -> $result:ty) => {{
         use $crate::element::{bf16, f16, for_element_type};

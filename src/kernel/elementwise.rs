@@ -11,7 +11,7 @@ macro_rules! kernels {
             /// Elementwise kernels, which apply a function to each element independently.
             ///
             /// Each element of the result depends only on the elements at the same position. The
-            /// [module page](crate::kernel) has the rules that all kernels share.
+            /// [module page](crate::kernel) lists the rules that all kernels share.
             ///
             /// ```
             /// use cortado::{Src, kernel::Elementwise, prelude::*};
@@ -58,9 +58,9 @@ macro_rules! kernels {
             /// A comparison with NaN is false, so a function that is defined by cases takes its
             /// last case. [`Max`](Binary::Max) and [`Min`](Binary::Min) are `b` if an operand is
             /// NaN, [`Greater`](Binary::Greater) and [`ClipGrad`](Binary::ClipGrad) are 0, and
-            /// [`ReluGrad`](Binary::ReluGrad) is `slope · a` if `b` is NaN. Functions without cases
-            /// are NaN if an operand is NaN. A case that does not use an operand, such as `b = 0`
-            /// in [`DivOrZero`](Binary::DivOrZero), ignores a NaN in that operand.
+            /// [`ReluGrad`](Binary::ReluGrad) is `slope · a` if `b` is NaN. A function that is not
+            /// defined by cases is NaN if an operand is NaN. A case that does not use an operand,
+            /// such as `b = 0` in [`DivOrZero`](Binary::DivOrZero), ignores a NaN in that operand.
             ///
             /// `Add`, `Sub`, `Mul` and functions that only select an operand are correctly rounded.
             ///

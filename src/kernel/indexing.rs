@@ -9,8 +9,8 @@ macro_rules! kernels {
     ($then:ident) => {
         $then! {
             /// Kernels that copy elements (blocks, rows by index, permutations, repetitions), and
-            /// the gradients of these kernels. The [module page](crate::kernel) has the rules that
-            /// all kernels share.
+            /// the gradients of these kernels. The [module page](crate::kernel) lists the rules
+            /// that all kernels share.
             ///
             /// ```
             /// use cortado::{kernel::Indexing, op::RowIndexing, prelude::*};
@@ -35,7 +35,8 @@ macro_rules! kernels {
             fn copy_2d<T: Element>(op: &Copy2d, x: read T, y: update T) { op.check(x, y) }
 
             /// `y[i] ← table[indices[i]]`, row by row. An index may occur several times. An index
-            /// beyond the end of the table is an error, which the device may report late.
+            /// beyond the end of the table is an error, which the device may report in a later
+            /// call.
             ///
             /// Lengths: `table` has `op.table · op.width` elements, `indices` has `op.count`, and
             /// `y` has `op.count · op.width`.
@@ -46,7 +47,7 @@ macro_rules! kernels {
             /// `table[indices[i]] ← table[indices[i]] + y[i]`, row by row, in the order of `i`.
             /// Each sum is rounded to `T` before the next term is added. Rows that no index selects
             /// are unchanged. An index beyond the end of the table is an error, which the device
-            /// may report late.
+            /// may report in a later call.
             ///
             /// Lengths: `y` has `op.count · op.width` elements, `indices` has `op.count`, and
             /// `table` has `op.table · op.width`.
@@ -78,7 +79,7 @@ macro_rules! kernels {
 
             /// `yᵢ ← xᵢ`, converted to `u32`, where `xᵢ` is an integer below `bound` that is stored
             /// as a floating-point element. A negative number, a fraction, NaN, an infinity and a
-            /// number of at least `bound` are errors, which the device may report late.
+            /// number of at least `bound` are errors, which the device may report in a later call.
             ///
             /// Lengths: `y` has as many elements as `x`.
             fn to_indices<T: Element>(bound: u32, x: read T, y: overwrite u32) {

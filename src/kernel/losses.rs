@@ -12,8 +12,8 @@ macro_rules! kernels {
             ///
             /// A label is a class number or the ignored label, stored as a floating-point element.
             /// Any other label, such as −1, 0.5, NaN or the number of classes, is an error, which
-            /// the device may report late. If all labels are ignored, the loss is 0. The [module
-            /// page](crate::kernel) has the rules that all kernels share.
+            /// the device may report in a later call. If all labels are ignored, the loss is 0. The
+            /// [module page](crate::kernel) lists the rules that all kernels share.
             ///
             /// ```
             /// use cortado::{kernel::Losses, op::Accuracy, op::Axis, prelude::*};

@@ -17,14 +17,15 @@
 //!
 //! ## Calls and errors
 //!
-//! - **Refused calls.** An override calls the descriptor's `check` with the operands' lengths
-//!   before it launches anything, as the host kernels do, and before it requests an output for
-//!   writing. A call with a wrong length, an invalid descriptor or an invalid scalar returns an
-//!   error. A refused call changes no operand, and the device keeps working.
+//! - **Refused calls.** An override calls the descriptor's `check` with the operands' lengths, as
+//!   the host kernels do. The override calls `check` before it launches anything and before it
+//!   requests an output for writing. A call with a wrong length, an invalid descriptor or an
+//!   invalid scalar returns an error. A refused call changes no operand, and the device keeps
+//!   working.
 //! - **Names.** An error message names an operand as the method's signature does, such as `a`, `x`
 //!   or `dy`.
 //! - **Failed allocations and transfers.** If an allocation or a transfer of a call fails, all
-//!   operands keep their values. A kernel with several outputs first reserves every output by
+//!   operands keep their values. A kernel with several outputs first reserves every output with
 //!   [`ViewMut::reserve_device`](crate::ViewMut::reserve_device).
 //! - **Invalid elements.** Only the device can see an invalid label, index or mask in an operand.
 //!   Either the call itself or the next call that waits for the queue returns the error, as
@@ -38,12 +39,12 @@
 //!   reads none, so a NaN in the output does not reach the result. With β = 0, a kernel overwrites
 //!   its output.
 //! - **Empty operands.** Operands without elements are valid. A kernel whose outputs are empty
-//!   succeeds. A sum without terms is 0. The exceptions are reductions that have no result without
-//!   elements: the maximum, the minimum, `arg_max` and `moments`.
+//!   succeeds. A sum without terms is 0. The exceptions are reductions whose result is undefined
+//!   without elements: the maximum, the minimum, `arg_max` and `moments`.
 //! - **Lengths.** The documentation of a method states the lengths of its operands. In these
 //!   lengths, `op` and `axis` are arguments of the method.
-//! - **Offsets and sizes.** A view may start at any element of its memory. An operand may have more
-//!   than 2²⁰ elements, and more than 65,535 rows or planes.
+//! - **Offsets and sizes.** A view may start at any element of its memory. A kernel supports
+//!   operands of more than 2²⁰ elements, and of more than 65,535 rows or planes.
 //! - **Equal operands.** Two inputs may be the same view or overlap. An output never overlaps
 //!   another operand. An input that may be the output itself has the type [`Src`](crate::Src).
 //!

@@ -9,7 +9,7 @@ macro_rules! kernels {
     ($then:ident) => {
         $then! {
             /// Normalization kernels: softmax, local response normalization (LRN) and
-            /// standardization, with their gradients. The [module page](crate::kernel) has the
+            /// standardization, with their gradients. The [module page](crate::kernel) lists the
             /// rules that all kernels share.
             ///
             /// ```
@@ -67,10 +67,10 @@ macro_rules! kernels {
 
             /// `mean[e], variance[e] ← the mean and variance of x[o,e,i] over o and i`; the
             /// variance is biased: its divisor is the number of elements. The error of the variance
-            /// does not grow with the mean, so the mean of the squares minus the square of the mean
-            /// is not accurate enough. If an element is NaN or infinite, neither the mean nor the
-            /// variance is finite. The kernel refuses an `x` without elements, unless the axis has
-            /// extent 0.
+            /// must not grow with the mean, so an override must not compute the variance as the
+            /// mean of the squares minus the square of the mean. If an element is NaN or infinite,
+            /// neither the mean nor the variance is finite. The kernel refuses an `x` without
+            /// elements, unless the axis has extent 0.
             ///
             /// Lengths: `x` has `axis.count()` elements, and `mean` and `variance` have
             /// `axis.extent`.

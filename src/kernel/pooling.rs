@@ -6,7 +6,7 @@ macro_rules! kernels {
     ($then:ident) => {
         $then! {
             /// Maximum, average and stochastic pooling of planes. The [module page](crate::kernel)
-            /// has the rules that all kernels share.
+            /// lists the rules that all kernels share.
             ///
             /// ```
             /// use cortado::{kernel::Pooling, op::{Pool2d, PoolRounding}, prelude::*};

@@ -6,7 +6,7 @@ macro_rules! kernels {
     ($then:ident) => {
         $then! {
             /// Random number kernels based on Philox4x32-10: element `i` depends only on the key
-            /// and on `i`. The [module page](crate::kernel) has the rules that all kernels share.
+            /// and on `i`. The [module page](crate::kernel) lists the rules that all kernels share.
             ///
             /// Random numbers are bit-identical on every device, because every device follows the
             /// same rules:

@@ -10,7 +10,7 @@ macro_rules! kernels {
     ($then:ident) => {
         $then! {
             /// Reductions along an axis; the results stay on the device. The [module
-            /// page](crate::kernel) has the rules that all kernels share.
+            /// page](crate::kernel) lists the rules that all kernels share.
             ///
             /// ```
             /// use cortado::{kernel::Reductions, op::Axis, prelude::*};

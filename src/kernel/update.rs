@@ -38,7 +38,7 @@ pub trait Update: Memory {
     /// An intermediate result may be rounded to `T::Acc` or not (FMA). The new weight is the new
     /// master weight, rounded to `T`. L1 regularization does not change a weight of 0. A NaN in
     /// `dw` or `history` makes the weight at the same position NaN, and no other weight. The
-    /// [module page](crate::kernel) has the rules that all kernels share.
+    /// [module page](crate::kernel) lists the rules that all kernels share.
     ///
     /// Lengths: `dw`, `masters` and each operand of `history` have as many elements as `weights`.
     #[track_caller]

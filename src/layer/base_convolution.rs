@@ -14,8 +14,8 @@ use crate::{
 pub(super) enum Direction {
     /// The bottoms are images, which the layer convolves.
     Forward,
-    /// The bottoms are outputs of the convolution, to which the layer applies the transposed
-    /// convolution.
+    /// The bottoms are outputs of the convolution, and the layer applies the transposed convolution
+    /// to the bottoms.
     Backward,
 }
 

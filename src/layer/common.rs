@@ -20,7 +20,7 @@ pub(super) fn wrong_shape<R>(reason: impl Into<String>) -> Result<R> {
     Err(Error::Shape(reason.into()))
 }
 
-/// Returns `value`, which a layer's `reshape` has derived from the shapes of the bottoms.
+/// Unwraps `value`, which a layer's `reshape` has derived from the shapes of the bottoms.
 ///
 /// # Errors
 /// Returns [`Error::InvalidData`] if `value` is `None`, which means that the layer's `reshape` has

@@ -33,7 +33,7 @@ struct AxisCrop {
     extent: usize,
     /// Extent of the cropped axis in the top.
     cropped_extent: usize,
-    /// First index along the axis of the first bottom that is in the region.
+    /// Index, along the axis of the first bottom, at which the region starts.
     offset: usize,
 }
 
@@ -47,8 +47,8 @@ struct CropRegion {
 }
 
 impl CropRegion {
-    /// Merges every axis that is not cropped with the preceding axis, so that the region consists
-    /// of fewer blocks with longer rows.
+    /// Merges every uncropped axis into the preceding axis, so that the region consists of fewer
+    /// blocks with longer rows.
     fn new(axes: impl IntoIterator<Item = AxisCrop>) -> Self {
         let mut outer: Vec<AxisCrop> = Vec::new();
         for axis in axes {

@@ -42,7 +42,7 @@ struct ReadSettings {
     transformer: DataTransformer,
     /// The number of records at the start of the source that the layer skips.
     skip: u64,
-    /// The number of records that the reader thread passes to the prefetching thread at once.
+    /// The number of records that the reader thread passes to the prefetching thread at a time.
     run: usize,
 }
 
@@ -64,7 +64,7 @@ struct BatchParams {
 
 /// The number of batches that a layer prefetches if its parameters have no field `prefetch`.
 const DEFAULT_PREFETCH: u32 = 4;
-/// The largest number of records that the reader thread passes to the prefetching thread at once.
+/// The largest number of records that the reader thread passes to the prefetching thread at a time.
 const MAX_RECORDS_PER_RUN: usize = 64;
 
 impl<T: Element> DataLayer<T> {

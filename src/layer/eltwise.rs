@@ -171,8 +171,8 @@ impl<T: Element> EltwiseLayer<T> {
     }
 }
 
-/// Returns the rank of a bottom for the gradient of a maximum. If several bottoms equal the
-/// maximum, the bottom with the lowest rank receives the gradient.
+/// Returns the rank of a bottom in the order 1, 0, 2, 3, … of the bottoms. If several bottoms equal
+/// the maximum, the bottom with the lowest rank receives the gradient.
 fn gradient_rank(bottom: usize) -> usize {
     match bottom {
         0 => 1,

@@ -3,9 +3,9 @@
 use super::{prelude::*, weight_bias::WeightsAndBias};
 use crate::op::{Axis, RowIndexing};
 
-/// `y[i] = W[index[i]] + b`, where W is `input_dim` × `num_output`. The top has one more axis than
-/// the bottom, which holds the indices. The forward pass fails if an index is not less than
-/// `input_dim`.
+/// `y[i] = W[index[i]] + b`, where W is `input_dim` × `num_output`. The bottom holds the indices,
+/// and the top has one more axis than the bottom. The forward pass fails if an index is not less
+/// than `input_dim`.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};

@@ -180,8 +180,9 @@ pub trait Layer<T: Element>: Any + Send {
 
     /// Returns the activation function that this layer applies to every element. Returns `None` if
     /// this layer is not an elementwise activation, or if its in-place [`forward`](Self::forward)
-    /// has further effects, such as saving the input. Instead of calling `forward` of this layer, a
-    /// net may pass the function to [`forward_fused`](Self::forward_fused) of the preceding layer.
+    /// has further effects, such as saving the input. A net may pass this function to
+    /// [`forward_fused`](Self::forward_fused) of the preceding layer, instead of calling `forward`
+    /// of this layer.
     fn fusible_activation(&self) -> Option<Unary<f64>> {
         None
     }

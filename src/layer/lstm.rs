@@ -7,12 +7,12 @@ use crate::{op::Lstm, proto::LayerState};
 /// the formulas of one time step.
 ///
 /// The first bottom holds the inputs `x` of shape steps × streams × …, and the second bottom holds
-/// the sequence markers `cont` of shape steps × streams. An optional third bottom holds a static
-/// input of shape streams × …, which is the same at all time steps. With `expose_hidden`, the last
-/// two bottoms are the initial states `h` and `c` of shape 1 × streams × `num_output`. `cont` is 0
-/// at the first step of a sequence and 1 at all other steps. The first top holds the hidden state
-/// `h` of every step. With `expose_hidden`, the second and third tops hold the final states `h` and
-/// `c`.
+/// the sequence continuation indicators `cont` of shape steps × streams. An optional third bottom
+/// holds a static input of shape streams × …, which is the same at all time steps. With
+/// `expose_hidden`, the last two bottoms are the initial states `h` and `c` of shape 1 × streams ×
+/// `num_output`. `cont` is 0 at the first step of a sequence and 1 at all other steps. The first
+/// top holds the hidden state `h` of every step. With `expose_hidden`, the second and third tops
+/// hold the final states `h` and `c`.
 ///
 /// Without `expose_hidden`, the states `h` and `c` are initially zero and persist from one forward
 /// pass to the next. The parameters of the LSTM layer are `W_xc`, `b_c`, `W_xc_static` if the layer

@@ -30,9 +30,9 @@ pub(super) struct SequenceSizes {
 /// The parameters and intermediate blobs that LSTM layers and RNN layers have in common.
 ///
 /// The first bottom holds the inputs `x` of shape steps × streams × …, and the second bottom holds
-/// the sequence markers `cont` of shape steps × streams. An optional third bottom holds a static
-/// input of shape streams × …, which is the same at all time steps. With `expose_hidden`, the last
-/// bottoms hold the initial states.
+/// the sequence continuation indicators `cont` of shape steps × streams. An optional third bottom
+/// holds a static input of shape streams × …, which is the same at all time steps. With
+/// `expose_hidden`, the last bottoms hold the initial states.
 ///
 /// The *gates* of a time step are the sums `W_x·x + b (+ W_s·static) + W_h·(cont · h)`. A single
 /// GEMM computes `W_x·x` for all time steps.

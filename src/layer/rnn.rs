@@ -11,11 +11,11 @@ use crate::{
 /// h_prev))` and `y = tanh(W_ho·h + b_o)`. The layer trains by backpropagation through time.
 ///
 /// The first bottom holds the inputs `x` of shape steps × streams × …, and the second bottom holds
-/// the sequence markers `cont` of shape steps × streams. An optional third bottom holds a static
-/// input of shape streams × …, which is the same at all time steps. With `expose_hidden`, the last
-/// bottom is the initial state `h` of shape 1 × streams × `num_output`. `cont` is 0 at the first
-/// step of a sequence and 1 at all other steps. The first top holds the output `y` of every step.
-/// With `expose_hidden`, the second top holds the final state `h`.
+/// the sequence continuation indicators `cont` of shape steps × streams. An optional third bottom
+/// holds a static input of shape streams × …, which is the same at all time steps. With
+/// `expose_hidden`, the last bottom is the initial state `h` of shape 1 × streams × `num_output`.
+/// `cont` is 0 at the first step of a sequence and 1 at all other steps. The first top holds the
+/// output `y` of every step. With `expose_hidden`, the second top holds the final state `h`.
 ///
 /// Without `expose_hidden`, the state `h` is initially zero and persists from one forward pass to
 /// the next. The parameters of the RNN layer are `W_xh`, `b_h`, `W_xh_static` if the layer has a

@@ -1,4 +1,4 @@
-//! The Split layer, which gives each of several consumers its own top for one blob.
+//! The Split layer, which shares one blob among several tops, one top for each consumer.
 
 use super::prelude::*;
 use crate::{memory::Src, op::Binary};

@@ -70,7 +70,7 @@ impl<T: Element> StochasticPooling<T> {
         let mut means = self.means.data_mut()?;
         device.unary(Unary::Relu { slope: T::acc(0.0) }, x.into(), positive.view_mut())?;
         device.average_pool(op, positive.view(), means.view_mut())?;
-        // Change the means that are 0 to 1, so that the later division yields 0 instead of NaN.
+        // Replace each mean of 0 by 1, so that the later division yields 0 instead of NaN.
         let mut is_zero = self.means.diff_mut()?;
         device.unary(Unary::Sign, means.view().into(), is_zero.view_mut())?;
         device.unary(Unary::Neg, Src::InPlace, is_zero.view_mut())?;

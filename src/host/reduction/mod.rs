@@ -4,9 +4,9 @@
 //!   vectorizes. With AVX-512, `x86::row_sums` replaces the loop that sums short rows of `f32`.
 //! - [`channel_sums`] computes one sum in `f64` per position of an axis. The terms of a sum depend
 //!   on two operands.
-//! - [`reduce`] (sum, mean, extremes, `arg_max`, `sum_to_axis`) calls `tree`, and [`dot_to_axis`]
-//!   calls `channel_sums`. [`moments`] (mean and variance) and [`top_k`] call neither `tree` nor
-//!   `channel_sums`.
+//! - [`reduce`] (sum, mean, maximum, minimum, `arg_max`, `sum_to_axis`) calls `tree`, and
+//!   [`dot_to_axis`] calls `channel_sums`. [`moments`] (mean and variance) and [`top_k`] call
+//!   neither `tree` nor `channel_sums`.
 //!
 //! The softmax and pooling kernels also call `tree`, and the standardization kernels call
 //! `channel_sums`. The order of additions in a reduction depends on shapes only, so results are

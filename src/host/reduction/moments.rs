@@ -63,8 +63,7 @@ struct Sums {
 }
 
 impl Sums {
-    /// Adds deviations and squared deviations, in the lanes of `deviations` and `squares`, to the
-    /// sums.
+    /// Adds all lanes of `deviations` to one sum, and all lanes of `squares` to the other sum.
     #[inline(always)]
     fn add<A: Element + Float>(&mut self, deviations: [A; LANES], squares: [A; LANES]) {
         self.deviations += reduce_lanes(deviations, |a, b| a + b).to_f64();
@@ -120,8 +119,8 @@ fn sum_runs<T: Element>(axis: &Axis, x: &[T], e: usize, pivot: T::Acc) -> Sums {
     sums
 }
 
-/// Adds one element's deviation and squared deviation to each lane of the accumulators.
-/// Accumulators that are passed by value stay in registers.
+/// Adds the deviations and squared deviations of [`LANES`] elements to the accumulators, one lane
+/// per element. Accumulators that are passed by value stay in registers.
 #[inline(always)]
 fn step<A: Element + Float>(
     mut deviations: [A; LANES],

@@ -1,4 +1,4 @@
-//! Sum, mean, extremes and `arg_max` along an axis, and sums over all axes but one.
+//! Sum, mean, maximum, minimum and `arg_max` along an axis, and sums over all axes but one.
 
 use crate::{
     element::Element,

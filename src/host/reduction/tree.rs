@@ -27,27 +27,26 @@ use std::ops::Range;
 /// threads are not faster than one.
 pub(crate) const GRAIN: usize = 1 << 16;
 
-/// Smallest inner extent at which contiguous runs are reduced one by one. Runs shorter than
+/// Smallest inner extent at which each contiguous run is reduced separately. Runs shorter than
 /// `LONG_RUN` are reduced together, as columns of a matrix.
 pub(crate) const LONG_RUN: usize = 16;
 
 /// Number of lanes in one row of accumulators: a whole number of vectors at every SIMD level.
 pub(crate) const LANES: usize = 16;
 
-/// Number of accumulator rows in the sums of BLAS level 1. Independent chains of additions hide the
-/// latency of each addition.
+/// Number of rows of [`LANES`] accumulators to which a sum of BLAS level 1 adds elements.
+/// Independent chains of additions hide the latency of each addition.
 pub(crate) const ACCUMULATOR_ROWS: usize = 4;
 
 /// Number of elements that [`Reducer::reduce_slice`] reads at a time: one for each lane of two
 /// accumulator rows.
 const STEP: usize = 2 * LANES;
 
-/// Number of rows whose lanes [`Reducer::reduce_rows`] accumulates before it reduces the lanes of
-/// all these rows.
+/// Number of rows that [`Reducer::reduce_rows`] reduces as a group: first each row to [`LANES`]
+/// partial results, then the partial results of each row to one result.
 const ROW_GROUP: usize = 8;
 
-/// Largest number of columns that are reduced at a time; for so few columns, the accumulators stay
-/// in L1.
+/// Largest number of columns that are reduced at a time, so that the accumulators stay in L1.
 pub(crate) const COLUMN_BLOCK: usize = 256;
 
 /// Number of rows in one block of [`Reducer::reduce_columns`]. The rows of a block are combined in

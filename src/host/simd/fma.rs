@@ -7,7 +7,7 @@ use num_traits::Float;
 /// Method by which a kernel computes `a·b + c`.
 #[derive(Clone, Copy)]
 pub(crate) enum FmaMode {
-    /// Hardware FMA by the processor's FMA instruction, for which the kernel is compiled.
+    /// Hardware FMA, for code that is compiled with the processor's FMA instruction.
     Hardware,
     /// Emulated FMA in `f64` arithmetic, for code that is compiled without the FMA instruction.
     Emulated,

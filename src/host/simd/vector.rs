@@ -20,15 +20,15 @@ pub(crate) trait SimdVector: Copy {
     type Scalar: Element + Float;
     /// Number of elements in a vector.
     const WIDTH: usize;
-    /// Whether the instruction set has 32 vector registers, and not 16.
+    /// Whether the instruction set has 32 vector registers instead of 16.
     const HAS_32_REGISTERS: bool;
     /// Largest number of vectors in a GEMM tile of one row. The portable vector type has a smaller
     /// limit, to save compile time.
     const MAX_ROW_VECTORS: usize = 8;
     /// Runs `kernel`, which must be `#[inline(always)]`, in a separate function that is compiled
     /// for the features of this type. A function that selects among many large kernels must call
-    /// the kernels through `outline`, because compile time grows faster than the length of a
-    /// function.
+    /// the kernels through `outline`, because compile time grows faster than linearly with the
+    /// length of a function.
     unsafe fn outline(kernel: impl FnOnce());
     /// Returns a vector whose elements are all `x`.
     unsafe fn splat(x: Self::Scalar) -> Self;
@@ -127,7 +127,7 @@ pub(crate) trait SimdVector: Copy {
     unsafe fn rotate(self, count: usize) -> Self;
     /// Stores element `i` of all four vectors contiguously at `p + i·stride`, for every `i <
     /// count`. Implementations may also store up to three elements of each vector after the first
-    /// `count`, for which `p` must be valid too.
+    /// `count`; `p` must be valid for these elements, too.
     unsafe fn store_transposed4(
         vectors: [Self; 4],
         count: usize,

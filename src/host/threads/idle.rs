@@ -29,7 +29,8 @@ pub(crate) struct IdleThreads {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Pending offers, each of a region to one thread; there are at most `threads` pending offers.
+    /// The regions of the pending offers; there are at most `threads` pending offers, each for one
+    /// thread.
     offers: VecDeque<Arc<ParallelRegion>>,
     /// Number of pool threads that poll for an offer, or have been notified and will poll.
     waiting: usize,
@@ -123,9 +124,9 @@ impl IdleThreads {
     ///
     /// No notification of a sleeping thread is lost. A thread that makes a later offer sees this
     /// thread counted as sleeping, increments `notified` under the lock, and then signals the
-    /// condition variable. `Condvar::wait` receives every signal sent after it unlocks `state`, so
-    /// a signal always reaches a thread while `notified` is not 0. If another thread that is about
-    /// to sleep consumes the notification first, that thread looks for the offer.
+    /// condition variable. `Condvar::wait` unlocks `state` and starts to wait in one atomic step,
+    /// so the signal cannot be missed. If another thread that is about to sleep consumes the
+    /// notification first, that thread looks for the offer.
     fn sleep(&self, mut state: MutexGuard<'_, State>) {
         state.waiting -= 1;
         state.sleeping += 1;
@@ -181,7 +182,7 @@ mod tests {
         idle.offer_work(5, &region);
         assert_eq!(idle.pending(), 2);
         assert!([(); 2].iter().all(|()| idle.next_offer().is_some()));
-        // Both pool threads are now busy, and `add_waiting` makes one of these threads free.
+        // Both pool threads now count as busy, until `add_waiting` counts one of them as waiting.
         idle.offer_work(5, &region);
         idle.add_waiting();
         assert!(idle.next_offer().is_some());

@@ -113,8 +113,8 @@ impl Workers {
     /// length is a multiple of `unit` and at least about `min`, or about half of `min` if `len` is
     /// below twice `min`. If `len <= min`, returns `min`, which gives a single chunk.
     ///
-    /// If all kernels split their results into chunks of this length, a thread processes the
-    /// elements that it wrote in the previous kernel, which are in its cache.
+    /// If all kernels split their results into chunks of this length, a thread usually processes
+    /// elements that it wrote in the previous kernel and that are still in its cache.
     #[inline]
     pub(crate) fn even_chunk_len(&self, len: usize, min: usize, unit: usize) -> usize {
         // Do not call `even_chunk_len_of_many` for short operands, because the function call would
@@ -369,8 +369,8 @@ mod tests {
     fn even_chunk_len_divides_evenly_among_threads() {
         let workers = Workers::new(2).unwrap();
         // Operands of up to 100 elements, the minimum chunk length, form a single chunk. Operands
-        // of more than 100 elements are split into an equal number of chunks for each of the two
-        // threads.
+        // of more than 100 elements are split such that each of the two threads gets the same
+        // number of chunks.
         assert_eq!(
             [0, 1, 100, 101, 250].map(|len| workers.even_chunk_len(len, 100, 1)),
             [100, 100, 100, 51, 125]

@@ -20,7 +20,7 @@ impl Pool {
     /// Starts `threads` threads.
     ///
     /// # Errors
-    /// Returns the operating system's error if it cannot start a thread. In that case, the threads
+    /// Returns the operating system's error if a thread cannot be started. In that case, the threads
     /// that were already started exit.
     pub(crate) fn start(threads: usize) -> io::Result<Self> {
         Self::start_with(threads, |builder, body| builder.spawn(body).map(drop))

@@ -31,7 +31,7 @@ thread_local! {
 /// no task is left.
 pub(crate) type Step<'a> = dyn Fn(usize) -> bool + Sync + 'a;
 
-/// Work of one kernel, which threads may join while the region is open.
+/// A parallel region, which threads may join while the region is open.
 #[derive(Debug)]
 pub(crate) struct ParallelRegion {
     /// Closure borrowed from the caller of [`Self::new`], valid until [`Self::close`] has returned.

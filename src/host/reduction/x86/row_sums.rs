@@ -16,8 +16,7 @@ use std::mem::transmute;
 /// Number of `f32` elements in an AVX-512 vector, and in a cache line.
 const LANES: usize = 16;
 
-/// Number of rows whose lanes are accumulated before the lanes of all these rows are reduced
-/// together. The sums of `GROUP` rows fill a vector.
+/// Number of rows whose partial sums are reduced together. The sums of `GROUP` rows fill a vector.
 const GROUP: usize = 16;
 
 /// Number of rows that are summed together after the last whole [`GROUP`].

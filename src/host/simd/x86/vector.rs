@@ -15,8 +15,8 @@ macro_rules! methods {
         #[allow(unused_unsafe)] // `$body` of an AVX-512 mask is safe integer code.
         #[inline(always)]
         unsafe fn $name($($param $(: $type)?),*) $(-> $result)? {
-            // SAFETY: the callers of the trait's functions guarantee the processor's features, and
-            // that `p` is valid for the documented elements. The intrinsics access only the
+            // SAFETY: the callers of the trait's functions guarantee the processor's features and
+            // the validity of `p` for the documented elements. The intrinsics access only the
             // elements of one vector, or the elements that the mask selects.
             unsafe { $body }
         }
@@ -278,8 +278,8 @@ macro_rules! transpose4 {
     };
 }
 
-/// Defines `store_transposed4` for `f64`, which transposes two 2×2 matrices in each 128-bit
-/// quarter.
+/// Defines `store_transposed4` for `f64`. A 128-bit quarter of the four vectors holds two 2×2
+/// matrices, each of which is transposed separately.
 macro_rules! transpose4_d {
     ($name:ident, $vector:ty, $quarters:literal, $low:ident $high:ident) => {
         simd_fn!($name(v: [$vector; 4], count: usize, p: *mut f64, stride: usize) -> () {{
