@@ -13,18 +13,18 @@ use std::{
 };
 
 /// The number of bytes to which any file may expand, however short the file is. The largest file of
-/// MNIST has 47 MB, and an RGB image of 11 megapixels has 33 MB.
+/// MNIST expands to 47 MB, and an RGB image of 11 megapixels to 33 MB.
 pub(crate) const EXPANDED_FLOOR: u64 = 32 << 20;
 /// The number of bytes per stored byte to which a file may expand, if that is more than
 /// [`EXPANDED_FLOOR`]. The files of MNIST expand by a factor of 5, photographs by 10 to 50, and
 /// definitions of nets by 30. Deflate can expand data by a factor of up to 1032.
 pub(crate) const EXPANDED_RATIO: u64 = 64;
-/// The maximum length in bytes of a definition in text format. Definitions of published nets have
-/// less than 1 MB.
+/// The maximum length in bytes of a definition in text format. Definitions of published nets are
+/// smaller than 1 MB.
 #[cfg(feature = "net")]
 pub(crate) const DEFINITION_LEN: u64 = 32 << 20;
 /// The maximum length in bytes of a list of images, windows, HDF5 files or class names. A list of
-/// all 14 million images of ImageNet has 0.6 GB.
+/// all 14 million images of ImageNet takes 0.6 GB.
 #[cfg(feature = "net")]
 pub(crate) const LIST_LEN: u64 = 1 << 30;
 /// The maximum length in bytes of an image file.

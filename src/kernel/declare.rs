@@ -424,7 +424,8 @@ macro_rules! call_host {
     };
 }
 
-/// Reports the fallback of the kernel `name` to `device`, and opens the kernel's ledger scope.
+/// Reports to `device` that the kernel `name` falls back to the host, and opens the kernel's ledger
+/// scope.
 ///
 /// # Errors
 /// Returns the errors of [`Memory::on_fallback`].

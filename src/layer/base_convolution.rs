@@ -66,25 +66,25 @@ impl<T: Element> BaseConvolution<T> {
 
     /// Derives the shape of the tops from the bottoms, which must all have the same shape.
     pub(super) fn reshape(&mut self, bottom: &[Blob<T>], top: &mut [Blob<T>]) -> Result<()> {
-        let first = bottom[0].shape();
-        let (op, axis) = self.convolution_and_channels(first)?;
+        let first_shape = bottom[0].shape();
+        let (op, axis) = self.convolution_and_channels(first_shape)?;
         let filters = self.weights.weights()?.shape();
         if op.filter_len() != filters.count() {
             return wrong_shape(format!(
                 "filters of shape {filters} do not fit a bottom with {} channels",
-                first[axis]
+                first_shape[axis]
             ));
         }
-        let mut shape = first[..axis].to_vec();
+        let mut shape = first_shape[..axis].to_vec();
         shape.push(self.weights.outputs());
         match self.direction {
             Direction::Forward => shape.extend(op.window().output()),
             Direction::Backward => shape.extend(op.window().axes().iter().map(|axis| axis.input)),
         }
         for (bottom, top) in bottom.iter().zip(top) {
-            if *bottom.shape() != *first {
+            if *bottom.shape() != *first_shape {
                 return wrong_shape(format!(
-                    "bottoms have different shapes {first} and {}",
+                    "bottoms have different shapes {first_shape} and {}",
                     bottom.shape()
                 ));
             }

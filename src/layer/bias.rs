@@ -3,7 +3,7 @@
 use super::{
     axis_operand::AxisOperand,
     prelude::*,
-    weight_bias::{filled, filler},
+    weight_bias::{filled_blob, filler},
 };
 use crate::{
     blob::SrcGuard,
@@ -62,7 +62,7 @@ impl<T: Element> Layer<T> for BiasLayer<T> {
         if bottom.len() == 1 {
             let filler = filler(&self.param.filler, Filler::default())?;
             let shape = self.operand.shape(bottom[0].shape())?;
-            self.params = vec![filled(cx, shape, &filler, 0)?];
+            self.params = vec![filled_blob(cx, shape, &filler, 0)?];
         }
         Ok(())
     }

@@ -32,13 +32,13 @@ impl<T: Element> CheckedLayer<T> {
     /// `required`.
     fn check(&self, method: &str, required: Stage, [bottoms, tops]: [usize; 2]) -> Result<()> {
         let result = self.arity.check(bottoms, tops);
-        let checked = result.and_then(|()| match required {
+        let check_result = result.and_then(|()| match required {
             required if self.stage >= required => Ok(()),
             Stage::Reshape => invalid("called before reshape"),
             _ => invalid("called before setup"),
         });
         let (name, kind) = (&self.name, self.layer.kind());
-        checked.map_err(|error| error.context(format!("{method} of layer `{name}` ({kind})")))
+        check_result.map_err(|error| error.context(format!("{method} of layer `{name}` ({kind})")))
     }
 }
 

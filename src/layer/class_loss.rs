@@ -25,7 +25,7 @@ use crate::{
 /// ```
 pub struct ClassLossLayer {
     kind: &'static str,
-    form: ClassLossKind,
+    loss_kind: ClassLossKind,
 }
 
 impl ClassLossLayer {
@@ -34,11 +34,11 @@ impl ClassLossLayer {
     /// power p is 1 if the field `norm` is `L1`, and 2 if `norm` is `L2`.
     #[doc(alias = "HingeLossLayer")]
     pub fn hinge(param: &LayerParameter, _: &LayerContext<'_>) -> Result<Self> {
-        let form = match param.hinge_loss_param.unwrap_or_default().norm() {
+        let loss_kind = match param.hinge_loss_param.unwrap_or_default().norm() {
             Norm::L1 => ClassLossKind::Hinge,
             Norm::L2 => ClassLossKind::SquaredHinge,
         };
-        Ok(Self { kind: "HingeLoss", form })
+        Ok(Self { kind: "HingeLoss", loss_kind })
     }
 
     /// Creates a layer of type `MultinomialLogisticLoss`, which computes `loss = −Σ ln
@@ -46,13 +46,13 @@ impl ClassLossLayer {
     /// softmax.
     #[doc(alias = "MultinomialLogisticLossLayer")]
     pub fn multinomial_logistic(_: &LayerParameter, _: &LayerContext<'_>) -> Result<Self> {
-        Ok(Self { kind: "MultinomialLogisticLoss", form: ClassLossKind::Log })
+        Ok(Self { kind: "MultinomialLogisticLoss", loss_kind: ClassLossKind::Log })
     }
 
     fn op<T: Element>(&self, scores: &Blob<T>) -> Result<ClassLoss> {
         let axis = per_item_axis(scores.shape())?;
         let normalization = LossNormalization::BatchSize;
-        Ok(ClassLoss { axis, kind: self.form, ignore: None, normalization })
+        Ok(ClassLoss { axis, kind: self.loss_kind, ignore: None, normalization })
     }
 }
 

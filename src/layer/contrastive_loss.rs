@@ -50,13 +50,13 @@ impl<T: Element> ContrastiveLossLayer<T> {
     /// Returns the descriptor of the contrastive loss as a function of the squared distances.
     fn op(&self) -> ElementwiseLoss<T::Acc> {
         let margin = T::acc(self.param.margin().into());
-        let form = match self.param.legacy_version() {
+        let loss_kind = match self.param.legacy_version() {
             false => ElementwiseLossKind::Contrastive { margin },
             true => ElementwiseLossKind::ContrastiveLegacy { margin },
         };
         let normalization = LossNormalization::BatchSize;
         ElementwiseLoss {
-            kind: form,
+            kind: loss_kind,
             batch: self.distance.count(),
             item_len: 1,
             ignore: None,

@@ -69,9 +69,9 @@ impl CropRegion {
     /// Calls `copy` for each 2-D block, with the block's offset in the bottom, its offset in the
     /// top, and its [`Copy2d`] descriptor.
     fn blocks(&self, mut copy: impl FnMut(usize, usize, Copy2d) -> Result<()>) -> Result<()> {
-        let one = AxisCrop { extent: 1, cropped_extent: 1, offset: 0 };
-        let columns = self.columns.as_ref().unwrap_or(&one);
-        let rows = self.rows.as_ref().unwrap_or(&one);
+        let unit_axis = AxisCrop { extent: 1, cropped_extent: 1, offset: 0 };
+        let columns = self.columns.as_ref().unwrap_or(&unit_axis);
+        let rows = self.rows.as_ref().unwrap_or(&unit_axis);
         let op = Copy2d {
             rows: rows.cropped_extent,
             columns: columns.cropped_extent,

@@ -32,26 +32,26 @@ use std::time::Duration;
 pub struct DataLayer<T: Element> {
     kind: &'static str,
     prefetcher: Prefetcher<T>,
-    read_settings: ReadSettings,
+    source_settings: SourceSettings,
 }
 
 /// The settings with which a data layer reads its source, for reopening the source at another
 /// record.
-struct ReadSettings {
+struct SourceSettings {
     open: Box<OpenSource>,
     transformer: DataTransformer,
     /// The number of records at the start of the source that the layer skips.
     skip: u64,
     /// The number of records that the reader thread passes to the prefetching thread at a time.
-    run: usize,
+    records_per_run: usize,
 }
 
 type OpenSource = dyn Fn() -> Result<Box<dyn Source>> + Send;
 
-impl ReadSettings {
+impl SourceSettings {
     /// Opens the source and starts a reader thread at record number `first`.
     fn start(&self, first: u64) -> Result<DataReader> {
-        DataReader::resumed((self.open)()?, self.skip, first, self.run)
+        DataReader::resumed((self.open)()?, self.skip, first, self.records_per_run)
     }
 }
 
@@ -164,12 +164,17 @@ impl<T: Element> DataLayer<T> {
             depth: batches.prefetch as usize,
             threads: cx.device.host_workers().count(),
         };
-        let run = options.size.clamp(1, MAX_RECORDS_PER_RUN);
-        let read_settings =
-            ReadSettings { open: Box::new(open), transformer, skip: skip.into(), run };
-        let (reader, transformer) = (read_settings.start(0)?, read_settings.transformer.clone());
+        let records_per_run = options.size.clamp(1, MAX_RECORDS_PER_RUN);
+        let source_settings = SourceSettings {
+            open: Box::new(open),
+            transformer,
+            skip: skip.into(),
+            records_per_run,
+        };
+        let (reader, transformer) =
+            (source_settings.start(0)?, source_settings.transformer.clone());
         let prefetcher = Prefetcher::new(cx.device, reader, transformer, options)?;
-        Ok(Self { kind, prefetcher, read_settings })
+        Ok(Self { kind, prefetcher, source_settings })
     }
 }
 
@@ -196,7 +201,7 @@ impl<T: Element> Layer<T> for DataLayer<T> {
             return Ok(());
         }
         let (reader, transformer) =
-            (self.read_settings.start(position)?, self.read_settings.transformer.clone());
+            (self.source_settings.start(position)?, self.source_settings.transformer.clone());
         self.prefetcher.restart(reader, transformer)
     }
 

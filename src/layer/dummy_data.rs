@@ -30,7 +30,7 @@ pub struct DummyDataLayer {
     shapes: Vec<Shape>,
     fillers: Vec<Filler>,
     key: RngKey,
-    shaped: bool,
+    has_filled_tops: bool,
     passes: u64,
 }
 
@@ -51,7 +51,7 @@ impl DummyDataLayer {
         };
         let fillers = one_per_top("data_filler", &fillers, tops)?;
         let shapes = shapes(&dummy, tops)?;
-        Ok(Self { shapes, fillers, key: cx.key, shaped: false, passes: 0 })
+        Ok(Self { shapes, fillers, key: cx.key, has_filled_tops: false, passes: 0 })
     }
 }
 
@@ -101,15 +101,15 @@ impl<T: Element> Layer<T> for DummyDataLayer {
     }
 
     fn reshape(&mut self, _: &[Blob<T>], top: &mut [Blob<T>]) -> Result<()> {
-        if !self.shaped {
+        if !self.has_filled_tops {
             let params = self.shapes.iter().zip(&self.fillers);
             for (i, (top, (shape, filler))) in top.iter_mut().zip(params).enumerate() {
                 top.reshape(shape)?;
                 let name = || Some(format!("data of top {i} of shape {shape}"));
-                let filled = filler.fill(top, self.key);
-                filled.map_err(|error| error.name_allocation(name))?;
+                let fill_result = filler.fill(top, self.key);
+                fill_result.map_err(|error| error.name_allocation(name))?;
             }
-            self.shaped = true;
+            self.has_filled_tops = true;
         }
         Ok(())
     }

@@ -34,7 +34,7 @@ pub struct EltwiseLayer<T: Element> {
     coeffs: Vec<f64>,
     /// Caffe's field `stable_prod_grad`: if `true`, the layer computes the gradient of a product
     /// without divisions.
-    stable: bool,
+    has_stable_gradient: bool,
     /// Scratch blob for the comparison of two bottoms in the gradient of a maximum: 1 where the
     /// comparison holds, and 0 elsewhere.
     exceeds_other: Blob<T>,
@@ -61,7 +61,7 @@ impl<T: Element> EltwiseLayer<T> {
         Ok(Self {
             operation,
             coeffs: param.coeff.iter().map(|&coeff| coeff.into()).collect(),
-            stable: param.stable_prod_grad(),
+            has_stable_gradient: param.stable_prod_grad(),
             exceeds_other: Blob::new(cx.device, &[0])?,
         })
     }
@@ -73,15 +73,20 @@ impl<T: Element> EltwiseLayer<T> {
     /// `y ← Σ coeff·x` over the bottoms x. If the coefficients of the first two bottoms are 1, a
     /// single kernel adds the two bottoms.
     fn sum(&self, device: &AnyDevice, bottom: &[Blob<T>], top: &Blob<T>) -> Result<()> {
-        let (first, mut y) = top.data_mut_from(&bottom[0])?;
+        let (first_bottom, mut y) = top.data_mut_from(&bottom[0])?;
         let added_count = match (self.coeff(0), self.coeff(1)) {
             (1.0, 1.0) => {
-                let second = bottom[1].data()?;
-                device.binary(Binary::Add, first.src(), second.view(), y.view_mut())?;
+                let second_bottom = bottom[1].data()?;
+                device.binary(
+                    Binary::Add,
+                    first_bottom.src(),
+                    second_bottom.view(),
+                    y.view_mut(),
+                )?;
                 2
             }
             (coeff, _) => {
-                device.unary(Unary::Scale(T::acc(coeff)), first.src(), y.view_mut())?;
+                device.unary(Unary::Scale(T::acc(coeff)), first_bottom.src(), y.view_mut())?;
                 1
             }
         };
@@ -100,8 +105,8 @@ impl<T: Element> EltwiseLayer<T> {
         top: &Blob<T>,
     ) -> Result<()> {
         let mut y = top.data_mut()?;
-        let (first, second) = (bottom[0].data()?, bottom[1].data()?);
-        device.binary(op, first.view().into(), second.view(), y.view_mut())?;
+        let (first_bottom, second_bottom) = (bottom[0].data()?, bottom[1].data()?);
+        device.binary(op, first_bottom.view().into(), second_bottom.view(), y.view_mut())?;
         for x in &bottom[2..] {
             device.binary(op, Src::InPlace, x.data()?.view(), y.view_mut())?;
         }
@@ -119,8 +124,9 @@ impl<T: Element> EltwiseLayer<T> {
         }
     }
 
-    /// `dx ← dy · p`, where p is the product of all bottoms except bottom `i`. Unless `stable` is
-    /// set, `product_backward` computes p as `y / x`, where x is bottom `i`.
+    /// `dx ← dy · p`, where p is the product of all bottoms except bottom `i`. Unless
+    /// `has_stable_gradient` is set, `product_backward` computes p as `y / x`, where x is bottom
+    /// `i`.
     fn product_backward(
         &self,
         device: &AnyDevice,
@@ -129,7 +135,7 @@ impl<T: Element> EltwiseLayer<T> {
         bottom: &[Blob<T>],
     ) -> Result<()> {
         let (dy, mut dx) = (top.diff()?, bottom[i].diff_mut()?);
-        if !self.stable {
+        if !self.has_stable_gradient {
             let (y, x) = (top.data()?, bottom[i].data()?);
             device.binary(Binary::Div, y.view().into(), x.view(), dx.view_mut())?;
             return device.binary(Binary::Mul, Src::InPlace, dy.view(), dx.view_mut());
@@ -152,7 +158,7 @@ impl<T: Element> EltwiseLayer<T> {
     ) -> Result<()> {
         let (x, mut dx) = (bottom[i].data()?, bottom[i].diff_mut()?);
         let mut exceeds_other = self.exceeds_other.data_mut()?;
-        let mut first = true;
+        let mut is_first_comparison = true;
         for (j, other) in bottom.iter().enumerate().filter(|(j, _)| *j != i) {
             let op = if gradient_rank(i) < gradient_rank(j) {
                 Binary::GreaterEqual
@@ -160,7 +166,7 @@ impl<T: Element> EltwiseLayer<T> {
                 Binary::Greater
             };
             let other = other.data()?;
-            if std::mem::take(&mut first) {
+            if std::mem::take(&mut is_first_comparison) {
                 device.binary(op, x.view().into(), other.view(), dx.view_mut())?;
             } else {
                 device.binary(op, x.view().into(), other.view(), exceeds_other.view_mut())?;

@@ -3,7 +3,7 @@
 use super::prelude::*;
 use crate::op::RowIndexing;
 
-/// Copies from each bottom the items for which the selector, the last bottom, is not zero. The
+/// Copies those items of each bottom for which the selector, the last bottom, is not zero. The
 /// layer has one top for each bottom except the selector.
 ///
 /// The number of kept items depends on the values of the selector, which the layer reads on the
@@ -26,7 +26,7 @@ use crate::op::RowIndexing;
 pub struct FilterLayer {
     tops: usize,
     has_reshaped: bool,
-    kept: Blob<u32>,
+    kept_items: Blob<u32>,
 }
 
 impl FilterLayer {
@@ -43,7 +43,7 @@ impl FilterLayer {
                 "expected {expected} tops for {bottoms} bottoms, found {tops}"
             ));
         }
-        Ok(Self { tops, has_reshaped: false, kept: Blob::new(cx.device, &[0])? })
+        Ok(Self { tops, has_reshaped: false, kept_items: Blob::new(cx.device, &[0])? })
     }
 
     /// Stores the indices of the items for which the selector is not zero.
@@ -51,16 +51,16 @@ impl FilterLayer {
         let keep_all = !std::mem::replace(&mut self.has_reshaped, true);
         let selector = selector.data()?;
         let items = selector.host()?.iter().zip(0..);
-        let kept = items.filter(|(value, _)| keep_all || value.to_f64() != 0.0);
-        let kept: Vec<u32> = kept.map(|(_, item)| item).collect();
-        self.kept.reshape(&[kept.len()])?;
-        self.kept.data_mut()?.host_write_only()?.copy_from_slice(&kept);
+        let kept_items = items.filter(|(value, _)| keep_all || value.to_f64() != 0.0);
+        let kept_items: Vec<u32> = kept_items.map(|(_, item)| item).collect();
+        self.kept_items.reshape(&[kept_items.len()])?;
+        self.kept_items.data_mut()?.host_write_only()?.copy_from_slice(&kept_items);
         Ok(())
     }
 
     fn op<T: Element>(&self, bottom: &Blob<T>) -> Result<RowIndexing> {
         let (_, table, width) = bottom.shape().split_at_axis(0)?;
-        Ok(RowIndexing { table, width, count: self.kept.count() })
+        Ok(RowIndexing { table, width, count: self.kept_items.count() })
     }
 }
 
@@ -89,16 +89,16 @@ impl<T: Element> Layer<T> for FilterLayer {
         }
         self.select(selector)?;
         for (bottom, top) in bottom.iter().zip(top) {
-            top.reshape(&[&[self.kept.count()], &bottom.shape()[1..]].concat())?;
+            top.reshape(&[&[self.kept_items.count()], &bottom.shape()[1..]].concat())?;
         }
         Ok(())
     }
 
     fn forward(&mut self, device: &AnyDevice, bottom: &[Blob<T>], top: &[Blob<T>]) -> Result<()> {
-        let kept = self.kept.data()?;
+        let kept_items = self.kept_items.data()?;
         for (bottom, top) in bottom.iter().zip(top) {
             let (x, mut y) = (bottom.data()?, top.data_mut()?);
-            device.gather(&self.op(bottom)?, x.view(), kept.view(), y.view_mut())?;
+            device.gather(&self.op(bottom)?, x.view(), kept_items.view(), y.view_mut())?;
         }
         Ok(())
     }
@@ -111,12 +111,12 @@ impl<T: Element> Layer<T> for FilterLayer {
         bottom: &[Blob<T>],
     ) -> Result<()> {
         check_no_gradient(propagate.bottom, bottom.len() - 1, "selector")?;
-        let kept = self.kept.data()?;
+        let kept_items = self.kept_items.data()?;
         let pairs = bottom.iter().zip(top).zip(propagate.bottom);
         for ((bottom, top), _) in pairs.filter(|(_, propagates)| **propagates) {
             let (dy, mut dx) = (top.diff()?, bottom.diff_mut()?);
             device.fill(T::default(), dx.view_mut())?;
-            device.scatter_add(&self.op(bottom)?, dy.view(), kept.view(), dx.view_mut())?;
+            device.scatter_add(&self.op(bottom)?, dy.view(), kept_items.view(), dx.view_mut())?;
         }
         Ok(())
     }

@@ -73,9 +73,9 @@ impl<T: Element> InfogainLossLayer<T> {
 
     /// Returns the infogain matrix H, which comes from the file `source` or from the third bottom.
     fn matrix<'a>(&'a self, bottom: &'a [Blob<T>]) -> Result<&'a Blob<T>> {
-        let missing =
+        let missing_matrix =
             || Error::InvalidData("the third bottom, the infogain matrix, is missing".into());
-        self.matrix.as_ref().or(bottom.get(2)).ok_or_else(missing)
+        self.matrix.as_ref().or(bottom.get(2)).ok_or_else(missing_matrix)
     }
 }
 
@@ -106,8 +106,8 @@ impl<T: Element> Layer<T> for InfogainLossLayer<T> {
             return wrong_shape(format!("expected shape [{classes}, {classes}], found {matrix}"));
         }
         let (ignore, normalization) = (self.ignore, self.normalization);
-        let form = ClassLossKind::LogWithSoftmaxGradient;
-        self.op = Some(ClassLoss { axis, kind: form, ignore, normalization });
+        let loss_kind = ClassLossKind::LogWithSoftmaxGradient;
+        self.op = Some(ClassLoss { axis, kind: loss_kind, ignore, normalization });
         self.probabilities.reshape_like(&bottom[0])?;
         top[0].reshape(&[])?;
         let Some(probabilities) = top.get_mut(1) else { return Ok(()) };

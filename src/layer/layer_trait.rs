@@ -45,8 +45,8 @@ pub struct LayerContext<'a> {
 /// let ab = [Blob::from_slice(&device, &[1], &[3.0])?, Blob::from_slice(&device, &[1], &[1.0])?];
 /// let loss = [Blob::<f32>::new(&device, &[])?];
 /// loss[0].diff_mut()?.host_mut()?.fill(1.0);
-/// let only_a = PropagateDown { bottom: &[true, false], params: &[] };
-/// EuclideanLossLayer.backward(&device, &loss, only_a, &ab)?;
+/// let propagate = PropagateDown { bottom: &[true, false], params: &[] };
+/// EuclideanLossLayer.backward(&device, &loss, propagate, &ab)?;
 /// assert_eq!((ab[0].diff_at(&[0])?, ab[1].diff_at(&[0])?), (2.0, 0.0));
 /// # Ok::<(), cortado::Error>(())
 /// ```

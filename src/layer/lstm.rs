@@ -89,8 +89,8 @@ impl<T: Element> Layer<T> for LstmLayer<T> {
         let last_cells = self.cells.pop();
         self.cells.truncate(steps);
         let bytes = (steps + 1).saturating_mul(size_of::<Blob<T>>());
-        let reserved = self.cells.try_reserve(steps + 1 - self.cells.len());
-        reserved.map_err(|_| Error::out_of_host_memory(bytes))?;
+        let reserve_result = self.cells.try_reserve(steps + 1 - self.cells.len());
+        reserve_result.map_err(|_| Error::out_of_host_memory(bytes))?;
         while self.cells.len() < steps {
             self.cells.push(Blob::new(device, &shape)?);
         }

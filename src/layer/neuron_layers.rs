@@ -295,8 +295,8 @@ impl Neuron for Power {
         let op = Binary::PowAffineGrad { scale, shift, power };
         // The derivative of a linear function is constant, so the Power layer need not save its
         // input.
-        let linear = power == 1.0 || power * scale == 0.0;
-        if linear { NeuronGradient::OfOutput(op) } else { NeuronGradient::OfInput(op) }
+        let is_linear = power == 1.0 || power * scale == 0.0;
+        if is_linear { NeuronGradient::OfOutput(op) } else { NeuronGradient::OfInput(op) }
     }
 }
 

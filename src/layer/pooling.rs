@@ -59,10 +59,10 @@ impl<T: Element> PoolingLayer<T> {
         if stochastic && pads(&param) != [0, 0] {
             return reject("STOCHASTIC pooling does not support padding");
         }
-        let pair = [param.kernel_h, param.kernel_w].map(|extent| extent.is_some());
-        let kernel = param.kernel_size.is_some();
+        let has_kernel_h_w = [param.kernel_h, param.kernel_w].map(|extent| extent.is_some());
+        let has_kernel_size = param.kernel_size.is_some();
         if param.global_pooling() {
-            if kernel || pair != [false; 2] {
+            if has_kernel_size || has_kernel_h_w != [false; 2] {
                 return reject(
                     "global_pooling cannot be combined with kernel_size, kernel_h or kernel_w",
                 );
@@ -70,7 +70,7 @@ impl<T: Element> PoolingLayer<T> {
             if pads(&param) != [0, 0] || strides(&param) != [1, 1] {
                 return reject("global_pooling requires padding 0 and stride 1");
             }
-        } else if pair[0] != pair[1] || kernel == pair[0] {
+        } else if has_kernel_h_w[0] != has_kernel_h_w[1] || has_kernel_size == has_kernel_h_w[0] {
             return reject("give either kernel_size or both kernel_h and kernel_w");
         }
         for (name, size, [height, width]) in [

@@ -3,7 +3,7 @@
 use super::{
     prelude::*,
     saved_input::SavedInput,
-    weight_bias::{filled, filler},
+    weight_bias::{filled_blob, filler},
 };
 use crate::{
     filler::Filler,
@@ -70,7 +70,7 @@ impl<T: Element> Layer<T> for PreluLayer<T> {
         let channels = [bottom[0].channels()?];
         let shape = if self.param.channel_shared() { &[] } else { &channels[..] };
         let filler = filler(&self.param.filler, Filler::Constant { value: 0.25 })?;
-        self.params = vec![filled(cx, shape, &filler, 0)?];
+        self.params = vec![filled_blob(cx, shape, &filler, 0)?];
         Ok(())
     }
 

@@ -9,8 +9,9 @@ use crate::{proto::BlobShape, shape::Shape};
 /// Returns [`Error::InvalidData`] if an extent is negative, and [`Error::ShapeOverflow`] if the
 /// number of elements overflows.
 pub(super) fn shape(proto: &BlobShape) -> Result<Shape> {
-    let negative = |_| Error::InvalidData(format!("negative extent in shape {:?}", proto.dim));
-    let extents = proto.dim.iter().map(|&dim| usize::try_from(dim).map_err(negative));
+    let negative_extent =
+        |_| Error::InvalidData(format!("negative extent in shape {:?}", proto.dim));
+    let extents = proto.dim.iter().map(|&dim| usize::try_from(dim).map_err(negative_extent));
     Shape::new(&extents.collect::<Result<Vec<_>>>()?)
 }
 

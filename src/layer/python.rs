@@ -9,8 +9,8 @@ use super::prelude::*;
 /// use cortado::{prelude::*, proto::parse_text};
 ///
 /// let text = r#"layer { type: "Python" top: "y" python_param { module: "m" layer: "L" } }"#;
-/// let built = Net::<f32>::builder(&CpuDevice::new()).build(&parse_text(text, "net")?);
-/// let error = built.err().unwrap().to_string();
+/// let result = Net::<f32>::builder(&CpuDevice::new()).build(&parse_text(text, "net")?);
+/// let error = result.err().unwrap().to_string();
 /// assert!(error.contains("Python layer `m.L` is not supported; implement `Layer`"));
 /// # Ok::<(), cortado::Error>(())
 /// ```

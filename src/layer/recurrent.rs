@@ -4,7 +4,7 @@
 use super::{
     linear::Linear,
     prelude::*,
-    weight_bias::{filled, filler},
+    weight_bias::{filled_blob, filler},
 };
 use crate::{
     blob::ReadGuard,
@@ -24,7 +24,7 @@ pub(super) struct SequenceSizes {
     /// The number of input elements per time step and stream.
     inputs: usize,
     /// The number of static input elements per stream; 0 if the layer has no static input.
-    statics: usize,
+    static_inputs: usize,
 }
 
 /// The parameters and intermediate blobs that LSTM layers and RNN layers have in common.
@@ -44,7 +44,7 @@ pub(super) struct Recurrent<T: Element> {
     /// The number of states that are bottoms and tops of the layer; 0 without `expose_hidden`.
     exposed_states: usize,
     fillers: [Filler; 2],
-    has_statics: bool,
+    has_static_input: bool,
     pub(super) sizes: SequenceSizes,
     /// The parameters `W_x`, `b`, `W_s` if the layer has a static input, `W_h`, and the output
     /// parameters of the RNN layer.
@@ -87,7 +87,7 @@ impl<T: Element> Recurrent<T> {
                 filler(&param.weight_filler, Filler::default())?,
                 filler(&param.bias_filler, Filler::default())?,
             ],
-            has_statics: false,
+            has_static_input: false,
             sizes: SequenceSizes::default(),
             params: Vec::new(),
             gates: blob()?,
@@ -132,25 +132,25 @@ impl<T: Element> Recurrent<T> {
     }
 
     pub(super) fn setup(&mut self, cx: &LayerContext<'_>, bottom: &[Blob<T>]) -> Result<()> {
-        self.has_statics = bottom.len() > 2 + self.exposed_states;
-        let SequenceSizes { inputs, statics, .. } = self.sizes_of(bottom)?;
+        self.has_static_input = bottom.len() > 2 + self.exposed_states;
+        let SequenceSizes { inputs, static_inputs, .. } = self.sizes_of(bottom)?;
         self.params.clear();
         self.add_weights(cx, [self.gates_len, inputs])?;
         self.add_bias(cx, self.gates_len)?;
-        if self.has_statics {
-            self.add_weights(cx, [self.gates_len, statics])?;
+        if self.has_static_input {
+            self.add_weights(cx, [self.gates_len, static_inputs])?;
         }
         self.add_weights(cx, [self.gates_len, self.outputs])
     }
 
     pub(super) fn add_weights(&mut self, cx: &LayerContext<'_>, shape: [usize; 2]) -> Result<()> {
-        let weights = filled(cx, &shape, &self.fillers[0], self.params.len() as u64)?;
+        let weights = filled_blob(cx, &shape, &self.fillers[0], self.params.len() as u64)?;
         self.params.push(weights);
         Ok(())
     }
 
     pub(super) fn add_bias(&mut self, cx: &LayerContext<'_>, len: usize) -> Result<()> {
-        let bias = filled(cx, &[len], &self.fillers[1], self.params.len() as u64)?;
+        let bias = filled_blob(cx, &[len], &self.fillers[1], self.params.len() as u64)?;
         self.params.push(bias);
         Ok(())
     }
@@ -160,7 +160,7 @@ impl<T: Element> Recurrent<T> {
     }
 
     fn hidden_weights(&self) -> usize {
-        if self.has_statics { 3 } else { 2 }
+        if self.has_static_input { 3 } else { 2 }
     }
 
     /// Derives the numbers of time steps, streams and inputs from the shapes of the bottoms.
@@ -180,13 +180,13 @@ impl<T: Element> Recurrent<T> {
             return shape_error("bottom 1 (cont)", &format!("[{steps}, {streams}]"), cont);
         }
         let inputs = x.count_range(2, x.len())?;
-        let mut statics = 0;
-        if self.has_statics {
+        let mut static_inputs = 0;
+        if self.has_static_input {
             let shape = bottom[2].shape();
             if shape.first() != Some(&streams) {
                 return shape_error("bottom 2 (static)", &format!("[{streams}, …]"), shape);
             }
-            statics = shape.count_range(1, shape.len())?;
+            static_inputs = shape.count_range(1, shape.len())?;
         }
         for (i, state) in self.initial_states(bottom).iter().enumerate() {
             if **state.shape() != [1, streams, self.outputs] {
@@ -198,7 +198,7 @@ impl<T: Element> Recurrent<T> {
             let limit = limits::TIME_STEPS;
             return wrong_shape(format!("found {steps} time steps, but the limit is {limit}"));
         }
-        Ok(SequenceSizes { steps, streams, inputs, statics })
+        Ok(SequenceSizes { steps, streams, inputs, static_inputs })
     }
 
     /// Sets the shapes of the tops and of the intermediate blobs. Returns whether the number of
@@ -210,13 +210,13 @@ impl<T: Element> Recurrent<T> {
         top: &mut [Blob<T>],
     ) -> Result<bool> {
         let sizes = self.sizes_of(bottom)?;
-        let SequenceSizes { steps, streams, inputs, statics } = sizes;
+        let SequenceSizes { steps, streams, inputs, static_inputs } = sizes;
         let weights_match = |index: usize, inputs| {
             self.params.get(index).is_some_and(|weights| weights.count() == self.gates_len * inputs)
         };
-        if !weights_match(0, inputs) || self.has_statics && !weights_match(2, statics) {
+        if !weights_match(0, inputs) || self.has_static_input && !weights_match(2, static_inputs) {
             return wrong_shape(format!(
-                "weights do not fit {inputs} inputs and {statics} static inputs"
+                "weights do not fit {inputs} inputs and {static_inputs} static inputs"
             ));
         }
         for (i, top) in top.iter_mut().enumerate() {
@@ -225,7 +225,7 @@ impl<T: Element> Recurrent<T> {
         self.gates.reshape(&[steps, streams, self.gates_len])?;
         self.masked_hidden.reshape(&[steps, streams, self.outputs])?;
         self.hidden_gradient.reshape(&[streams, self.outputs])?;
-        if self.has_statics {
+        if self.has_static_input {
             self.static_gates.reshape(&[streams, self.gates_len])?;
         }
         let streams_changed = self.last_hidden.shape()[..] != [1, streams, self.outputs];
@@ -238,7 +238,7 @@ impl<T: Element> Recurrent<T> {
 
     /// Computes `gates ← W_x·x + b (+ W_s·static)` for all time steps.
     pub(super) fn input_gates(&self, device: &AnyDevice, bottom: &[Blob<T>]) -> Result<()> {
-        let SequenceSizes { steps, streams, inputs, statics } = self.sizes;
+        let SequenceSizes { steps, streams, inputs, static_inputs } = self.sizes;
         if steps == 0 {
             return invalid("called before reshape");
         }
@@ -247,9 +247,9 @@ impl<T: Element> Recurrent<T> {
         product.forward(device, x.view(), &self.params[0], gates.view_mut())?;
         let axis = Axis::new(steps * streams, self.gates_len, 1)?;
         device.broadcast(Binary::Add, &axis, Src::InPlace, b.view(), gates.view_mut())?;
-        if self.has_statics {
+        if self.has_static_input {
             let (x, mut static_gates) = (bottom[2].data()?, self.static_gates.data_mut()?);
-            let product = Linear { rows: streams, inputs: statics, outputs: self.gates_len };
+            let product = Linear { rows: streams, inputs: static_inputs, outputs: self.gates_len };
             product.forward(device, x.view(), &self.params[2], static_gates.view_mut())?;
             let axis = Axis::new(steps, streams * self.gates_len, 1)?;
             device.broadcast(
@@ -274,19 +274,19 @@ impl<T: Element> Recurrent<T> {
         hidden: View<'_, T, AnyDevice>,
         gates: ViewMut<'_, T, AnyDevice>,
     ) -> Result<()> {
-        let initial;
+        let initial_hidden;
         let h = match step.checked_sub(1) {
             Some(previous) => hidden.slice(self.state_range(previous))?,
             None => {
-                initial =
+                initial_hidden =
                     self.initial_states(bottom).first().unwrap_or(&self.last_hidden).data()?;
-                initial.view()
+                initial_hidden.view()
             }
         };
         let (cont, mut masked) = (bottom[1].data()?, self.masked_hidden.data_mut()?);
         let (cont, range) = (cont.view().slice(self.cont_range(step))?, self.state_range(step));
-        let step_masked = masked.view_mut().slice(range.clone())?;
-        device.broadcast(Binary::Mul, &self.stream_axis()?, h.into(), cont, step_masked)?;
+        let step_masked_hidden = masked.view_mut().slice(range.clone())?;
+        device.broadcast(Binary::Mul, &self.stream_axis()?, h.into(), cont, step_masked_hidden)?;
         let (streams, w) = (self.sizes.streams, self.params[self.hidden_weights()].data()?);
         let (width, outputs) = (self.gates_len, self.outputs);
         let op = Gemm::new(streams, width, outputs).transpose(Transpose::No, Transpose::Yes);
@@ -394,7 +394,7 @@ impl<T: Element> Recurrent<T> {
         propagate: PropagateDown<'_>,
         bottom: &[Blob<T>],
     ) -> Result<()> {
-        let SequenceSizes { steps, streams, inputs, statics } = self.sizes;
+        let SequenceSizes { steps, streams, inputs, static_inputs } = self.sizes;
         let dgates = self.gates.diff()?;
         let all_steps = |inputs| Linear { rows: steps * streams, inputs, outputs: self.gates_len };
         if propagate.params[0] {
@@ -414,11 +414,11 @@ impl<T: Element> Recurrent<T> {
             let mut dx = bottom[0].diff_mut()?;
             all_steps(inputs).backward(device, dgates.view(), &self.params[0], dx.view_mut())?;
         }
-        if self.has_statics {
+        if self.has_static_input {
             let mut dstatic_gates = self.static_gates.diff_mut()?;
             let axis = Axis::new(steps, streams * self.gates_len, 1)?;
             device.sum_to_axis(&axis, T::acc(0.0), dgates.view(), dstatic_gates.view_mut())?;
-            let product = Linear { rows: streams, inputs: statics, outputs: self.gates_len };
+            let product = Linear { rows: streams, inputs: static_inputs, outputs: self.gates_len };
             if propagate.params[2] {
                 let x = bottom[2].data()?;
                 let dy = dstatic_gates.view();

@@ -73,12 +73,12 @@ impl<T: Element> LayerRegistry<T> {
     #[doc(alias = "CreateLayer")]
     pub fn make(&self, param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Box<dyn Layer<T>>> {
         let kind = param.r#type();
-        let unknown = || Error::UnknownLayer {
+        let unknown_layer = || Error::UnknownLayer {
             kind: kind.to_owned(),
             // Omit the type `Python`, because its constructor only returns an error.
             known: self.kinds().filter(|kind| *kind != "Python").collect::<Vec<_>>().join(", "),
         };
-        let layer = self.constructors.get(kind).ok_or_else(unknown)?(param, cx)?;
+        let layer = self.constructors.get(kind).ok_or_else(unknown_layer)?(param, cx)?;
         Ok(Box::new(CheckedLayer::new(layer, param)))
     }
 }

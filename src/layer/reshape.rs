@@ -66,11 +66,11 @@ impl ReshapeLayer {
     fn output(&self, shape: &Shape) -> Result<Vec<usize>> {
         let (start, end) = self.replaced_axes(shape.len())?;
         let mut output = shape[..start].to_vec();
-        let mut inferred = None;
+        let mut inferred_axis = None;
         for (i, &dim) in extents(&self.param).iter().enumerate() {
             output.push(match dim {
                 -1 => {
-                    inferred = Some(start + i);
+                    inferred_axis = Some(start + i);
                     1
                 }
                 0 => *shape.get(start + i).ok_or_else(|| {
@@ -81,7 +81,7 @@ impl ReshapeLayer {
         }
         output.extend(&shape[end..]);
         let (count, output_count) = (shape.count(), Shape::new(&output)?.count());
-        match inferred {
+        match inferred_axis {
             Some(i) if output_count > 0 && count.is_multiple_of(output_count) => {
                 output[i] = count / output_count;
             }

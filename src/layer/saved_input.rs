@@ -4,19 +4,19 @@ use super::prelude::*;
 
 /// Storage for a layer's input, which the backward pass reads and an in-place output overwrites.
 pub(super) struct SavedInput<T: Element> {
-    saved: Blob<T>,
+    saved_blob: Blob<T>,
 }
 
 impl<T: Element> SavedInput<T> {
     pub(super) fn new(device: &AnyDevice) -> Result<Self> {
-        Ok(Self { saved: Blob::new(device, &[0])? })
+        Ok(Self { saved_blob: Blob::new(device, &[0])? })
     }
 
     /// Resizes the storage to hold `x` if `y` shares the data of `x`, that is, if the layer runs in
     /// place.
     pub(super) fn reshape(&mut self, x: &Blob<T>, y: &Blob<T>) -> Result<()> {
         match x.shares_data_with(y) {
-            true => self.saved.reshape_like(x),
+            true => self.saved_blob.reshape_like(x),
             false => Ok(()),
         }
     }
@@ -29,9 +29,9 @@ impl<T: Element> SavedInput<T> {
     /// instead of copying.
     pub(super) fn save<'a>(&'a self, x: &'a Blob<T>, y: &Blob<T>) -> Result<&'a Blob<T>> {
         if x.shares_data_with(y) {
-            match x.swap_data(&self.saved) {
+            match x.swap_data(&self.saved_blob) {
                 Err(Error::Length { .. }) => {
-                    x.device().copy(x.data()?.view(), self.saved.data_mut()?.view_mut())?;
+                    x.device().copy(x.data()?.view(), self.saved_blob.data_mut()?.view_mut())?;
                 }
                 swapped => swapped?,
             }
@@ -42,6 +42,6 @@ impl<T: Element> SavedInput<T> {
     /// Returns the blob that holds the forward pass's input: the saved blob if `y` shares the data
     /// of `x`, else `x`.
     pub(super) fn input<'a>(&'a self, x: &'a Blob<T>, y: &Blob<T>) -> &'a Blob<T> {
-        if x.shares_data_with(y) { &self.saved } else { x }
+        if x.shares_data_with(y) { &self.saved_blob } else { x }
     }
 }

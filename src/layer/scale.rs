@@ -4,7 +4,7 @@ use super::{
     axis_operand::AxisOperand,
     prelude::*,
     saved_input::SavedInput,
-    weight_bias::{filled, filler},
+    weight_bias::{filled_blob, filler},
 };
 use crate::{
     filler::Filler,
@@ -79,13 +79,13 @@ impl<T: Element> Layer<T> for ScaleLayer<T> {
             None => {
                 let shape = self.operand.shape(bottom[0].shape())?;
                 let filler = filler(&self.param.filler, Filler::Constant { value: 1.0 })?;
-                self.params.push(filled(cx, shape, &filler, 0)?);
+                self.params.push(filled_blob(cx, shape, &filler, 0)?);
                 shape
             }
         };
         if self.param.bias_term() {
             let filler = filler(&self.param.bias_filler, Filler::default())?;
-            self.params.push(filled(cx, shape, &filler, 1)?);
+            self.params.push(filled_blob(cx, shape, &filler, 1)?);
         }
         Ok(())
     }

@@ -36,10 +36,10 @@ impl SliceLayer {
     pub fn new(param: &LayerParameter, _: &LayerContext<'_>) -> Result<Self> {
         let slice = param.slice_param.clone().unwrap_or_default();
         let axis = proto_shape::axis(slice.axis, ("slice_dim", slice.slice_dim))?;
-        let (points, tops) = (slice.slice_point.len(), param.top.len());
-        if points > 0 && points + 1 != tops {
+        let (point_count, tops) = (slice.slice_point.len(), param.top.len());
+        if point_count > 0 && point_count + 1 != tops {
             return invalid(format!(
-                "slice_point: expected {} values, found {points}",
+                "slice_point: expected {} values, found {point_count}",
                 tops.max(1) - 1
             ));
         }
@@ -65,10 +65,10 @@ impl SliceLayer {
         }
         let ends = self.points.iter().copied().chain([extent]);
         let mut start = 0;
-        let part = |end: usize| match end.checked_sub(start) {
-            Some(part) if part > 0 => {
+        let part_extent = |end: usize| match end.checked_sub(start) {
+            Some(part_extent) if part_extent > 0 => {
                 start = end;
-                Ok(part)
+                Ok(part_extent)
             }
             _ => {
                 let points = &self.points;
@@ -77,7 +77,7 @@ impl SliceLayer {
                 ))
             }
         };
-        ends.map(part).collect()
+        ends.map(part_extent).collect()
     }
 }
 
@@ -89,7 +89,7 @@ impl<T: Element> Layer<T> for SliceLayer {
     fn arity(&self) -> Arity {
         match self.points.len() {
             0 => Arity::between(1..=1, 1..=usize::MAX),
-            points => Arity::exactly(1, points + 1),
+            point_count => Arity::exactly(1, point_count + 1),
         }
     }
 
@@ -98,9 +98,9 @@ impl<T: Element> Layer<T> for SliceLayer {
         let axis = shape.canonical_axis(self.axis)?;
         let extents = self.extents(shape[axis], top.len())?;
         for (top, &extent) in top.iter_mut().zip(&extents) {
-            let mut part = shape.to_vec();
-            part[axis] = extent;
-            top.reshape(&part)?;
+            let mut part_shape = shape.to_vec();
+            part_shape[axis] = extent;
+            top.reshape(&part_shape)?;
         }
         if let [only] = top {
             return self.shared_top.share(&bottom[0], only);

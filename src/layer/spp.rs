@@ -38,7 +38,7 @@ pub struct SppLayer<T: Element> {
 
 struct PyramidLevel<T: Element> {
     op: Pool2d,
-    pooled: Blob<T>,
+    pooled_bins: Blob<T>,
     /// For each bin, the position of the bin's maximum within the plane.
     mask: Blob<i32>,
 }
@@ -125,17 +125,18 @@ impl<T: Element> Layer<T> for SppLayer<T> {
             match self.levels.get_mut(level) {
                 Some(level) => {
                     level.op = op;
-                    level.pooled.reshape(&shape)?;
+                    level.pooled_bins.reshape(&shape)?;
                     level.mask.reshape(&shape)?;
                 }
                 None => {
-                    let (pooled, mask) = (Blob::new(device, &shape)?, Blob::new(device, &shape)?);
-                    self.levels.push(PyramidLevel { op, pooled, mask });
+                    let (pooled_bins, mask) =
+                        (Blob::new(device, &shape)?, Blob::new(device, &shape)?);
+                    self.levels.push(PyramidLevel { op, pooled_bins, mask });
                 }
             }
         }
-        if let [only] = &self.levels[..] {
-            return top[0].reshape(only.pooled.shape());
+        if let [only_level] = &self.levels[..] {
+            return top[0].reshape(only_level.pooled_bins.shape());
         }
         let bins = ops.iter().map(|op| channels * op.output().iter().product::<usize>());
         let bins: Vec<_> = bins.collect();
@@ -146,13 +147,13 @@ impl<T: Element> Layer<T> for SppLayer<T> {
 
     fn forward(&mut self, device: &AnyDevice, bottom: &[Blob<T>], top: &[Blob<T>]) -> Result<()> {
         let (x, mut y) = (bottom[0].data()?, top[0].data_mut()?);
-        if let [only] = &self.levels[..] {
-            return only.pool(device, self.method, x.view(), y.view_mut());
+        if let [only_level] = &self.levels[..] {
+            return only_level.pool(device, self.method, x.view(), y.view_mut());
         }
         for (i, level) in self.levels.iter().enumerate() {
-            let mut pooled = level.pooled.data_mut()?;
-            level.pool(device, self.method, x.view(), pooled.view_mut())?;
-            self.layout.write_part(device, i, pooled.view(), y.view_mut())?;
+            let mut pooled_bins = level.pooled_bins.data_mut()?;
+            level.pool(device, self.method, x.view(), pooled_bins.view_mut())?;
+            self.layout.write_part(device, i, pooled_bins.view(), y.view_mut())?;
         }
         Ok(())
     }
@@ -165,18 +166,18 @@ impl<T: Element> Layer<T> for SppLayer<T> {
         bottom: &[Blob<T>],
     ) -> Result<()> {
         let (dy, mut dx) = (top[0].diff()?, bottom[0].diff_mut()?);
-        if let [only] = &self.levels[..] {
-            return only.pool_backward(device, self.method, dy.view(), dx.view_mut());
+        if let [only_level] = &self.levels[..] {
+            return only_level.pool_backward(device, self.method, dy.view(), dx.view_mut());
         }
         let mut gradient = self.level_gradient.diff_mut()?;
         for (i, level) in self.levels.iter().enumerate() {
-            let mut pooled = level.pooled.diff_mut()?;
-            self.layout.read_part(device, i, dy.view(), pooled.view_mut())?;
+            let mut pooled_bins = level.pooled_bins.diff_mut()?;
+            self.layout.read_part(device, i, dy.view(), pooled_bins.view_mut())?;
             if i == 0 {
-                level.pool_backward(device, self.method, pooled.view(), dx.view_mut())?;
+                level.pool_backward(device, self.method, pooled_bins.view(), dx.view_mut())?;
                 continue;
             }
-            level.pool_backward(device, self.method, pooled.view(), gradient.view_mut())?;
+            level.pool_backward(device, self.method, pooled_bins.view(), gradient.view_mut())?;
             device.binary(Binary::Add, Src::InPlace, gradient.view(), dx.view_mut())?;
         }
         Ok(())

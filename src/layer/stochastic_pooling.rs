@@ -17,15 +17,21 @@ pub(super) struct StochasticPooling<T: Element> {
     draws: u64,
     uniform: Blob<f32>,
     /// `max(x, 0)` for each element `x` of the bottom; the diff is scratch space.
-    positive: Blob<T>,
+    positive_part: Blob<T>,
     /// The mean of `max(x, 0)` over each window, or 1 if the mean is 0; the diff is scratch space.
     means: Blob<T>,
 }
 
 impl<T: Element> StochasticPooling<T> {
     pub(super) fn new(cx: &LayerContext<'_>) -> Result<Self> {
-        let (positive, means) = (Blob::new(cx.device, &[0])?, Blob::new(cx.device, &[0])?);
-        Ok(Self { key: cx.key, draws: 0, uniform: Blob::new(cx.device, &[0])?, positive, means })
+        let (positive_part, means) = (Blob::new(cx.device, &[0])?, Blob::new(cx.device, &[0])?);
+        Ok(Self {
+            key: cx.key,
+            draws: 0,
+            uniform: Blob::new(cx.device, &[0])?,
+            positive_part,
+            means,
+        })
     }
 
     /// Returns the number of forward passes that have drawn elements.
@@ -39,7 +45,7 @@ impl<T: Element> StochasticPooling<T> {
 
     pub(super) fn reshape(&mut self, input: &Shape, output: &Shape) -> Result<()> {
         self.uniform.reshape(output)?;
-        self.positive.reshape(input)?;
+        self.positive_part.reshape(input)?;
         self.means.reshape(output)
     }
 
@@ -66,17 +72,18 @@ impl<T: Element> StochasticPooling<T> {
         x: View<'_, T, AnyDevice>,
         mut y: ViewMut<'_, T, AnyDevice>,
     ) -> Result<()> {
-        let (mut positive, mut squares) = (self.positive.data_mut()?, self.positive.diff_mut()?);
+        let (mut positive_part, mut squares) =
+            (self.positive_part.data_mut()?, self.positive_part.diff_mut()?);
         let mut means = self.means.data_mut()?;
-        device.unary(Unary::Relu { slope: T::acc(0.0) }, x.into(), positive.view_mut())?;
-        device.average_pool(op, positive.view(), means.view_mut())?;
+        device.unary(Unary::Relu { slope: T::acc(0.0) }, x.into(), positive_part.view_mut())?;
+        device.average_pool(op, positive_part.view(), means.view_mut())?;
         // Replace each mean of 0 by 1, so that the later division yields 0 instead of NaN.
         let mut is_zero = self.means.diff_mut()?;
         device.unary(Unary::Sign, means.view().into(), is_zero.view_mut())?;
         device.unary(Unary::Neg, Src::InPlace, is_zero.view_mut())?;
         device.unary(Unary::AddScalar(T::acc(1.0)), Src::InPlace, is_zero.view_mut())?;
         device.binary(Binary::Add, Src::InPlace, is_zero.view(), means.view_mut())?;
-        device.unary(Unary::Sqr, positive.view().into(), squares.view_mut())?;
+        device.unary(Unary::Sqr, positive_part.view().into(), squares.view_mut())?;
         device.average_pool(op, squares.view(), y.reborrow())?;
         device.binary(Binary::Div, Src::InPlace, means.view(), y)
     }
@@ -92,14 +99,19 @@ impl<T: Element> StochasticPooling<T> {
         dy: View<'_, T, AnyDevice>,
         mut dx: ViewMut<'_, T, AnyDevice>,
     ) -> Result<()> {
-        let (positive, means) = (self.positive.data()?, self.means.data()?);
-        let (mut scaled, mut spread) = (self.means.diff_mut()?, self.positive.diff_mut()?);
+        let (positive_part, means) = (self.positive_part.data()?, self.means.data()?);
+        let (mut scaled, mut spread) = (self.means.diff_mut()?, self.positive_part.diff_mut()?);
         device.binary(Binary::Div, dy.into(), means.view(), scaled.view_mut())?;
         device.average_pool_backward(op, scaled.view(), spread.view_mut())?;
-        device.binary(Binary::Mul, Src::InPlace, positive.view(), spread.view_mut())?;
+        device.binary(Binary::Mul, Src::InPlace, positive_part.view(), spread.view_mut())?;
         device.binary(Binary::Mul, Src::InPlace, y, scaled.view_mut())?;
         device.average_pool_backward(op, scaled.view(), dx.reborrow())?;
         device.axpby(T::acc(2.0), spread.view(), T::acc(-1.0), dx.reborrow())?;
-        device.binary(Binary::ReluGrad { slope: T::acc(0.0) }, Src::InPlace, positive.view(), dx)
+        device.binary(
+            Binary::ReluGrad { slope: T::acc(0.0) },
+            Src::InPlace,
+            positive_part.view(),
+            dx,
+        )
     }
 }

@@ -47,9 +47,9 @@ impl<T: Element> WeightsAndBias<T> {
     /// Creates and fills weights of shape `shape` and a bias with one value per output. Each filler
     /// draws random numbers from a separate stream, derived from the layer's key.
     pub(super) fn create(&mut self, cx: &LayerContext<'_>, shape: &[usize]) -> Result<()> {
-        self.blobs = vec![filled(cx, shape, &self.weights, 0)?];
+        self.blobs = vec![filled_blob(cx, shape, &self.weights, 0)?];
         if let Some(filler) = &self.bias {
-            self.blobs.push(filled(cx, &[self.outputs], filler, 1)?);
+            self.blobs.push(filled_blob(cx, &[self.outputs], filler, 1)?);
         }
         Ok(())
     }
@@ -110,15 +110,15 @@ pub(super) fn filler(param: &Option<FillerParameter>, default: Filler) -> Result
 
 /// Creates the layer's parameter with index `index`, and fills the parameter from a separate random
 /// number stream.
-pub(super) fn filled<T: Element>(
+pub(super) fn filled_blob<T: Element>(
     cx: &LayerContext<'_>,
     shape: &[usize],
     filler: &Filler,
     index: u64,
 ) -> Result<Blob<T>> {
     let blob = Blob::new(cx.device, shape)?;
-    let filled = filler.fill(&blob, cx.key.child(index));
+    let fill_result = filler.fill(&blob, cx.key.child(index));
     let name = || Some(format!("data of parameter {index} of shape {}", blob.shape()));
-    filled.map_err(|error| error.name_allocation(name))?;
+    fill_result.map_err(|error| error.name_allocation(name))?;
     Ok(blob)
 }

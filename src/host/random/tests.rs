@@ -70,9 +70,9 @@ fn bernoulli_and_random_integers_follow_their_distributions() {
         let mut y = vec![9; N];
         bernoulli(&one_thread(), KEY, p, &mut y).unwrap();
         assert!(y.iter().all(|&y| y < 2));
-        let ones = y.iter().sum::<u32>() as f64;
+        let one_count = y.iter().sum::<u32>() as f64;
         let (mean, std) = (N as f64 * p, (N as f64 * p * (1.0 - p)).sqrt());
-        assert!((ones - mean).abs() <= 3.3 * std, "{p}: {ones}");
+        assert!((one_count - mean).abs() <= 3.3 * std, "{p}: {one_count}");
     }
     let mut y = vec![9; N];
     random_integers(&one_thread(), KEY, 7, &mut y).unwrap();

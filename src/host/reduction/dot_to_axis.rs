@@ -28,9 +28,9 @@ pub(crate) fn dot_to_axis<T: Element>(
 ) -> Result<()> {
     axis.check_counts("dot_to_axis", &[("a", a.len()), ("b", b.len())])?;
     axis.check_extents("dot_to_axis", &[("y", y.len())])?;
-    let per_task = positions_per_task(axis);
-    let unused = vec![T::Acc::zero(); axis.extent];
-    workers.for_each_chunk(y, per_task, |task, y| {
+    let chunk_len = positions_per_task(axis);
+    let unused_operand = vec![T::Acc::zero(); axis.extent];
+    workers.for_each_chunk(y, chunk_len, |task, y| {
         let mut sums = vec![[0.0]; y.len()];
         vectorized(
             #[inline(always)]
@@ -38,8 +38,8 @@ pub(crate) fn dot_to_axis<T: Element>(
                 sum_per_channel(
                     axis,
                     (a, b),
-                    &unused,
-                    task * per_task,
+                    &unused_operand,
+                    task * chunk_len,
                     &mut sums,
                     #[inline(always)]
                     |a, b, _| [a * b],

@@ -37,21 +37,25 @@ pub(crate) fn moments<T: Element>(
     variance: &mut [T],
 ) -> Result<()> {
     axis.check_moments(x.len(), mean.len(), variance.len())?;
-    let per_task = positions_per_task(axis);
-    workers.for_each_chunk_pair((mean, per_task), (variance, per_task), |task, mean, variance| {
-        vectorized(
-            #[inline(always)]
-            |_| {
-                if axis.inner < LONG_RUN {
-                    moments_of_columns(axis, x, task * per_task, mean, variance);
-                } else {
-                    for (e, (mean, variance)) in mean.iter_mut().zip(variance).enumerate() {
-                        (*mean, *variance) = moments_of_runs(axis, x, task * per_task + e);
+    let chunk_len = positions_per_task(axis);
+    workers.for_each_chunk_pair(
+        (mean, chunk_len),
+        (variance, chunk_len),
+        |task, mean, variance| {
+            vectorized(
+                #[inline(always)]
+                |_| {
+                    if axis.inner < LONG_RUN {
+                        moments_of_columns(axis, x, task * chunk_len, mean, variance);
+                    } else {
+                        for (e, (mean, variance)) in mean.iter_mut().zip(variance).enumerate() {
+                            (*mean, *variance) = moments_of_runs(axis, x, task * chunk_len + e);
+                        }
                     }
-                }
-            },
-        );
-    });
+                },
+            );
+        },
+    );
     Ok(())
 }
 
@@ -219,12 +223,12 @@ mod tests {
         for (outer, extent, inner) in AXES {
             let axis = Axis::new(outer, extent, inner).unwrap();
             let x = fractions::<T>(2, axis.count());
-            let got = threads().map(|w| {
+            let results = threads().map(|w| {
                 let (mut mean, mut variance) = (nan::<T>(extent), nan::<T>(extent));
                 moments(&w, &axis, &x, &mut mean, &mut variance).unwrap();
                 (mean, variance)
             });
-            assert!(got[0] == got[1] && got[0] == got[2], "{axis:?}");
+            assert!(results[0] == results[1] && results[0] == results[2], "{axis:?}");
         }
     }
 

@@ -36,8 +36,8 @@ pub(crate) fn reduce<T: Element>(
         Reduce::Sum => reduce_axis(workers, axis, x, y, sum_reducer(|x| x), store),
         Reduce::Mean => {
             let n = T::acc(axis.extent as f64);
-            let divide = |sum: T::Acc, y: &mut T| *y = T::from_acc(sum / n);
-            reduce_axis(workers, axis, x, y, sum_reducer(|x| x), divide);
+            let store_mean = |sum: T::Acc, y: &mut T| *y = T::from_acc(sum / n);
+            reduce_axis(workers, axis, x, y, sum_reducer(|x| x), store_mean);
         }
         Reduce::Max => reduce_axis(workers, axis, x, y, reducer(nan, max_ignoring_nan), store),
         Reduce::Min => reduce_axis(workers, axis, x, y, reducer(nan, min_ignoring_nan), store),
@@ -86,9 +86,9 @@ pub(crate) fn arg_max<T: Element>(
 ) -> Result<()> {
     axis.check_arg_max(x.len(), y.len())?;
     if axis.inner == 1 {
-        let per_task = rows_per_task(axis.extent);
-        workers.for_each_chunk(y, per_task, |i, y| {
-            for (o, y) in (i * per_task..).zip(y) {
+        let chunk_len = rows_per_task(axis.extent);
+        workers.for_each_chunk(y, chunk_len, |i, y| {
+            for (o, y) in (i * chunk_len..).zip(y) {
                 *y = arg_max_slice(&x[o * axis.extent..][..axis.extent]);
             }
         });
@@ -110,14 +110,14 @@ fn sum_channels<T: Element>(
     // Skip empty rows, because the number `outer` of empty rows may be arbitrarily large.
     let outer = if inner == 0 { 0 } else { outer };
     let sum = sum_reducer(|x| x);
-    let per_task = rows_per_task(outer * inner);
+    let chunk_len = rows_per_task(outer * inner);
     if inner >= LONG_RUN {
         // Sum each contiguous run separately, and then add the sums of all runs with the same index
         // `e`.
-        let per_task = rows_per_task(inner);
+        let chunk_len = rows_per_task(inner);
         return with_scratch(outer * extent, |sums: &mut [T::Acc]| {
-            workers.for_each_chunk(sums, per_task, |i, sums| {
-                sum.reduce_rows((&x[i * per_task * inner..], inner), sums, |sum, y| *y = sum);
+            workers.for_each_chunk(sums, chunk_len, |i, sums| {
+                sum.reduce_rows((&x[i * chunk_len * inner..], inner), sums, |sum, y| *y = sum);
             });
             for (e, y) in y.iter_mut().enumerate() {
                 let runs = (0..outer).map(|o| sums[o * extent + e]);
@@ -127,12 +127,12 @@ fn sum_channels<T: Element>(
     }
     // Sum the columns of `x` as an `outer × (extent · inner)` matrix, and then add the `inner`
     // column sums of each `e`.
-    let per_block = COLUMN_BLOCK / inner.max(1);
-    let per_task = per_task.next_multiple_of(per_block);
-    workers.for_each_chunk(y, per_task, |i, y| {
+    let block_len = COLUMN_BLOCK / inner.max(1);
+    let chunk_len = chunk_len.next_multiple_of(block_len);
+    workers.for_each_chunk(y, chunk_len, |i, y| {
         let mut buffer = [sum.identity; COLUMN_BLOCK];
-        for (block, y) in y.chunks_mut(per_block).enumerate() {
-            let first = (i * per_task + block * per_block) * inner;
+        for (block, y) in y.chunks_mut(block_len).enumerate() {
+            let first = (i * chunk_len + block * block_len) * inner;
             let sums = &mut buffer[..y.len() * inner];
             sum.reduce_columns((x.get(first..).unwrap_or_default(), outer, extent * inner), sums);
             for (j, y) in y.iter_mut().enumerate() {
@@ -143,8 +143,8 @@ fn sum_channels<T: Element>(
     });
 }
 
-/// Reduces `x` along `axis`, and calls `store(result, y[o, i])` with the result over all `e` of
-/// `x[o, e, i]`.
+/// Reduces `x` along `axis`, and calls `store(r, y[o, i])`, where r is the reduction of `x[o, e,
+/// i]` over all `e`.
 fn reduce_axis<T, Map, Combine>(
     workers: &Workers,
     axis: &Axis,
@@ -175,9 +175,9 @@ fn reduce_axis<T, Map, Combine>(
             store(pairwise(parts.into_iter(), reducer.identity, reducer.combine), y);
         }
     } else {
-        let per_task = rows_per_task(extent);
-        workers.for_each_chunk(y, per_task, |i, y| {
-            reducer.reduce_rows((&x[i * per_task * extent..], extent), y, &store);
+        let chunk_len = rows_per_task(extent);
+        workers.for_each_chunk(y, chunk_len, |i, y| {
+            reducer.reduce_rows((&x[i * chunk_len * extent..], extent), y, &store);
         });
     }
 }
@@ -192,9 +192,9 @@ fn for_columns<Y: Send>(
     body: impl Fn(usize, &mut [Y]) + Send + Sync,
 ) {
     let Axis { extent, inner, .. } = *axis;
-    let per_task = rows_per_task(extent).max(COLUMN_BLOCK);
-    workers.for_each_chunk(y, per_task, |task, mut y| {
-        let mut index = task * per_task;
+    let chunk_len = rows_per_task(extent).max(COLUMN_BLOCK);
+    workers.for_each_chunk(y, chunk_len, |task, mut y| {
+        let mut index = task * chunk_len;
         while !y.is_empty() {
             let (o, i) = (index / inner, index % inner);
             let len = (inner - i).min(COLUMN_BLOCK).min(y.len());

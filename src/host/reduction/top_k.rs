@@ -24,27 +24,32 @@ pub(crate) fn top_k<T: Element>(
 ) -> Result<()> {
     op.check(x.len(), values.len(), places.len())?;
     let (axis, k) = (op.axis, op.k);
-    let (x_block, y_block) = (axis.extent * axis.inner, k * axis.inner);
-    if y_block == 0 {
+    let (x_block_len, y_block_len) = (axis.extent * axis.inner, k * axis.inner);
+    if y_block_len == 0 {
         return Ok(());
     }
-    let per_task = (GRAIN / x_block).max(1);
-    let y_chunk = per_task * y_block;
-    workers.for_each_chunk_pair((values, y_chunk), (places, y_chunk), |task, values, places| {
-        let mut run = Vec::with_capacity(axis.extent);
-        let blocks = values.chunks_exact_mut(y_block).zip(places.chunks_exact_mut(y_block));
-        for (o, (values, places)) in (task * per_task..).zip(blocks) {
-            for i in 0..axis.inner {
-                let x = x[o * x_block + i..].iter().step_by(axis.inner).take(axis.extent);
-                run.clear();
-                run.extend(x.enumerate().map(|(e, &x)| (x, e)));
-                for (j, (value, e)) in select_greatest(&mut run, k).iter().enumerate() {
-                    values[j * axis.inner + i] = *value;
-                    places[j * axis.inner + i] = T::from_f64(*e as f64);
+    let blocks_per_task = (GRAIN / x_block_len).max(1);
+    let y_chunk_len = blocks_per_task * y_block_len;
+    workers.for_each_chunk_pair(
+        (values, y_chunk_len),
+        (places, y_chunk_len),
+        |task, values, places| {
+            let mut run = Vec::with_capacity(axis.extent);
+            let blocks =
+                values.chunks_exact_mut(y_block_len).zip(places.chunks_exact_mut(y_block_len));
+            for (o, (values, places)) in (task * blocks_per_task..).zip(blocks) {
+                for i in 0..axis.inner {
+                    let x = x[o * x_block_len + i..].iter().step_by(axis.inner).take(axis.extent);
+                    run.clear();
+                    run.extend(x.enumerate().map(|(e, &x)| (x, e)));
+                    for (j, (value, e)) in select_greatest(&mut run, k).iter().enumerate() {
+                        values[j * axis.inner + i] = *value;
+                        places[j * axis.inner + i] = T::from_f64(*e as f64);
+                    }
                 }
             }
-        }
-    });
+        },
+    );
     Ok(())
 }
 
@@ -56,7 +61,7 @@ fn select_greatest<T: Element>(run: &mut [(T, usize)], k: usize) -> &[(T, usize)
 }
 
 /// Compares two elements with their indices: greater elements come before smaller elements, numbers
-/// before NaN, and the later of equal elements first.
+/// come before NaN, and among equal elements, the element with the larger index comes first.
 fn compare_ranks<T: Element>(a: &(T, usize), b: &(T, usize)) -> Ordering {
     let (x, y) = (a.0.to_f64(), b.0.to_f64());
     let order = y.partial_cmp(&x).unwrap_or_else(|| x.is_nan().cmp(&y.is_nan()));

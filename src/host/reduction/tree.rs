@@ -180,17 +180,17 @@ where
             lanes = match x.first_chunk() {
                 Some(x) => self.step(lanes, x, rest_len),
                 None => {
-                    let mut padded = [self.identity; STEP];
-                    padded[..rest_len].copy_from_slice(&x[..rest_len]);
-                    self.step(lanes, &padded, rest_len)
+                    let mut padded_x = [self.identity; STEP];
+                    padded_x[..rest_len].copy_from_slice(&x[..rest_len]);
+                    self.step(lanes, &padded_x, rest_len)
                 }
             };
         }
-        let [mut first, second] = lanes;
+        let [mut first_row, second_row] = lanes;
         for i in 0..LANES {
-            first[i] = (self.combine)(first[i], second[i]);
+            first_row[i] = (self.combine)(first_row[i], second_row[i]);
         }
-        first
+        first_row
     }
 
     /// Combines each of the first `count` elements of `x` with one lane of the accumulators. Lanes
@@ -198,10 +198,10 @@ where
     #[inline(always)]
     fn step(self, mut lanes: [[A; LANES]; 2], x: &[A; STEP], count: usize) -> [[A; LANES]; 2] {
         for i in 0..LANES {
-            let first = (self.combine)(lanes[0][i], (self.map)(x[i]));
-            let second = (self.combine)(lanes[1][i], (self.map)(x[LANES + i]));
-            lanes[0][i] = if i < count { first } else { lanes[0][i] };
-            lanes[1][i] = if LANES + i < count { second } else { lanes[1][i] };
+            let first_result = (self.combine)(lanes[0][i], (self.map)(x[i]));
+            let second_result = (self.combine)(lanes[1][i], (self.map)(x[LANES + i]));
+            lanes[0][i] = if i < count { first_result } else { lanes[0][i] };
+            lanes[1][i] = if LANES + i < count { second_result } else { lanes[1][i] };
         }
         lanes
     }
@@ -293,12 +293,12 @@ pub(crate) fn pairwise<A: Copy>(
     identity: A,
     combine: impl Fn(A, A) -> A,
 ) -> A {
-    let Some(first) = parts.next() else { return identity };
+    let Some(first_part) = parts.next() else { return identity };
     // Return early for a single chunk, because most slices consist of one chunk.
-    let Some(second) = parts.next() else { return first };
+    let Some(second_part) = parts.next() else { return first_part };
     // If bit b of `count` is set, `pending_results[b]` holds the combined result of 2ᵇ parts.
     let mut pending_results = [identity; usize::BITS as usize];
-    pending_results[1] = combine(first, second);
+    pending_results[1] = combine(first_part, second_part);
     let mut count = 2usize;
     for mut part in parts {
         let levels = count.trailing_ones() as usize;
@@ -335,7 +335,7 @@ pub(crate) fn reduce_lanes<A: Copy, const N: usize>(
 /// Returns `x`, padded with zeros to `N` elements.
 #[inline(always)]
 pub(crate) fn zero_padded<A: Element, const N: usize>(x: &[A]) -> [A; N] {
-    let mut padded = [A::default(); N];
-    padded[..x.len()].copy_from_slice(x);
-    padded
+    let mut padded_x = [A::default(); N];
+    padded_x[..x.len()].copy_from_slice(x);
+    padded_x
 }

@@ -125,11 +125,15 @@ mod tests {
                 for count in 0..=n {
                     let rotated_lanes = lanes_of(load(0).rotate(count));
                     assert_eq!(rotated_lanes, each_lane(&|i| a[(i + count) % n]));
-                    let first = |i: usize| if i < count { a[i] } else { zero };
-                    assert_eq!(lanes_of(V::load_first(a.as_ptr(), count)), each_lane(&first));
+                    let first_elements = |i: usize| if i < count { a[i] } else { zero };
+                    assert_eq!(
+                        lanes_of(V::load_first(a.as_ptr(), count)),
+                        each_lane(&first_elements)
+                    );
                     for start in 0..=count {
-                        let (mask, inside) = (V::mask(start, count), start..count);
-                        let merge = |other: S, i| if inside.contains(&i) { a[i] } else { other };
+                        let (mask, masked_range) = (V::mask(start, count), start..count);
+                        let merge =
+                            |other: S, i| if masked_range.contains(&i) { a[i] } else { other };
                         let loaded_lanes = lanes_of(V::load_masked(a.as_ptr(), mask));
                         assert_eq!(loaded_lanes, each_lane(&|i| merge(zero, i)));
                         let merged_lanes = lanes_of(load(1).load_merge(a.as_ptr(), mask));

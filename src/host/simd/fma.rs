@@ -81,10 +81,10 @@ mod tests {
             let exponent = (rng.next_u32() % 64) << 23 | 0x3000_0000;
             check_emulated_mul_add(a, b, f32::from_bits(c.to_bits() & 0x807f_ffff | exponent));
         }
-        let edges =
+        let edge_values =
             [0.0, -0.0, 1.0, -1.0, f32::MIN_POSITIVE, 1e-45, f32::MAX, f32::INFINITY, f32::NAN];
-        for (a, b) in edges.into_iter().flat_map(|a| edges.map(|b| (a, b))) {
-            edges.into_iter().for_each(|c| check_emulated_mul_add(a, b, c));
+        for (a, b) in edge_values.into_iter().flat_map(|a| edge_values.map(|b| (a, b))) {
+            edge_values.into_iter().for_each(|c| check_emulated_mul_add(a, b, c));
         }
     }
 

@@ -146,12 +146,12 @@ pub(crate) trait SimdVector: Copy {
         // for writes of the columns. The loop stores the last four rows first, because a store may
         // write up to three elements beyond its last column.
         unsafe {
-            for four in (0..Self::WIDTH).step_by(4).rev() {
+            for group_start in (0..Self::WIDTH).step_by(4).rev() {
                 let mut vectors = [Self::splat(Self::Scalar::zero()); 4];
                 for (j, vector) in vectors.iter_mut().enumerate() {
-                    *vector = Self::load(rows[four + j]);
+                    *vector = Self::load(rows[group_start + j]);
                 }
-                Self::store_transposed4(vectors, Self::WIDTH, p.add(four), stride);
+                Self::store_transposed4(vectors, Self::WIDTH, p.add(group_start), stride);
             }
         }
     }

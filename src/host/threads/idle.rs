@@ -160,13 +160,13 @@ mod tests {
         // thread falls asleep.
         let (idle, region) = (IdleThreads::new(2), ParallelRegion::closed());
         std::thread::scope(|scope| {
-            let sleeper = scope.spawn(|| idle.next_offer().is_some());
+            let sleeping_thread = scope.spawn(|| idle.next_offer().is_some());
             wait_until(|| idle.sleeping() == 1, "the second thread must sleep");
             idle.offer_work(1, &region);
             assert_eq!((idle.pending(), idle.sleeping()), (1, 1));
             idle.offer_work(1, &region);
             assert_eq!(idle.sleeping(), 0, "the second offer must wake the second thread");
-            assert!(sleeper.join().unwrap());
+            assert!(sleeping_thread.join().unwrap());
             assert_eq!(idle.pending(), 1);
             assert!(idle.next_offer().is_some());
         });

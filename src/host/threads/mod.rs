@@ -123,8 +123,8 @@ impl Workers {
     }
 
     fn even_chunk_len_of_many(&self, len: usize, min: usize, unit: usize) -> usize {
-        let per_thread = (len / min.max(1) / self.count).max(1);
-        let chunks = (per_thread * self.count).min(len.div_ceil(min.max(1)));
+        let chunks_per_thread = (len / min.max(1) / self.count).max(1);
+        let chunks = (chunks_per_thread * self.count).min(len.div_ceil(min.max(1)));
         len.div_ceil(chunks).next_multiple_of(unit)
     }
 
@@ -278,7 +278,7 @@ mod tests {
     #[test]
     fn pool_threads_have_names_and_end_with_the_last_handle() {
         let workers = Workers::new(2).unwrap();
-        let idle = Arc::downgrade(workers.pool.as_ref().unwrap().idle());
+        let idle_threads = Arc::downgrade(workers.pool.as_ref().unwrap().idle_threads());
         let names = Mutex::new(Vec::new());
         let clone = workers.clone();
         drop(workers);
@@ -287,7 +287,7 @@ mod tests {
         });
         assert!(names.lock().contains(&"cortado-0".to_owned()), "{names:?}");
         drop(clone);
-        wait_until(|| idle.strong_count() == 0, "the pool thread must end");
+        wait_until(|| idle_threads.strong_count() == 0, "the pool thread must end");
     }
 
     /// Calls `body` on the calling thread and on the only pool thread. Panics if the pool thread
@@ -304,9 +304,9 @@ mod tests {
     #[test]
     fn a_sleeping_thread_wakes_for_a_later_region() {
         let workers = Workers::new(2).unwrap();
-        let idle = workers.pool.as_ref().unwrap().idle();
+        let idle_threads = workers.pool.as_ref().unwrap().idle_threads();
         for _ in 0..20 {
-            wait_until(|| idle.sleeping() == 1, "the pool thread must sleep");
+            wait_until(|| idle_threads.sleeping() == 1, "the pool thread must sleep");
             run_on_both_threads(&workers, || ());
         }
     }
@@ -387,16 +387,16 @@ mod tests {
     #[test]
     fn offers_to_busy_pool_threads_do_not_accumulate() {
         let workers = Workers::new(2).unwrap();
-        let idle = workers.pool.as_ref().unwrap().idle();
-        let max = AtomicUsize::new(0);
-        let runs = || {
+        let idle_threads = workers.pool.as_ref().unwrap().idle_threads();
+        let max_pending = AtomicUsize::new(0);
+        let run_regions = || {
             for _ in 0..20_000 {
                 workers.run(2, |_| ());
-                max.fetch_max(idle.pending(), Relaxed);
+                max_pending.fetch_max(idle_threads.pending(), Relaxed);
             }
         };
-        std::thread::scope(|scope| (0..3).for_each(|_| drop(scope.spawn(runs))));
-        assert!(max.load(Relaxed) <= 1, "{max:?} offers at once");
+        std::thread::scope(|scope| (0..3).for_each(|_| drop(scope.spawn(run_regions))));
+        assert!(max_pending.load(Relaxed) <= 1, "{max_pending:?} offers at once");
     }
 
     #[test]

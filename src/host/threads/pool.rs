@@ -13,7 +13,7 @@ use std::{io, panic::resume_unwind, sync::Arc};
 /// threads exit after the pool is dropped.
 #[derive(Debug)]
 pub(crate) struct Pool {
-    idle: Arc<IdleThreads>,
+    idle_threads: Arc<IdleThreads>,
 }
 
 impl Pool {
@@ -34,15 +34,15 @@ impl Pool {
     ) -> io::Result<Self> {
         // If spawning a thread fails, the early return drops the pool, so the threads spawned so
         // far exit.
-        let pool = Self { idle: Arc::new(IdleThreads::new(threads)) };
+        let pool = Self { idle_threads: Arc::new(IdleThreads::new(threads)) };
         for index in 0..threads {
-            let idle = Arc::clone(&pool.idle);
+            let idle_threads = Arc::clone(&pool.idle_threads);
             let body = move || {
                 THREAD_NUMBER.with(|number| number.set(index + 1));
-                while let Some(region) = idle.next_offer() {
+                while let Some(region) = idle_threads.next_offer() {
                     // Count this thread as idle before the parallel region ends, so that the next
                     // kernel can use this thread at once.
-                    region.participate(|| idle.add_waiting());
+                    region.participate(|| idle_threads.add_waiting());
                 }
             };
             start(Builder::new().name(format!("cortado-{index}")), Box::new(body))?;
@@ -57,7 +57,7 @@ impl Pool {
         // returns. The code between `new` and `close` does not unwind, because `run_tasks` catches
         // panics of `step`.
         let region = unsafe { ParallelRegion::new(step) };
-        self.idle.offer_work(max_helpers, &region);
+        self.idle_threads.offer_work(max_helpers, &region);
         let own_result = run_tasks(step);
         let panic = region.close();
         if let Some(panic) = own_result.err().or(panic) {
@@ -66,8 +66,8 @@ impl Pool {
     }
 
     #[cfg(test)]
-    pub(crate) fn idle(&self) -> &Arc<IdleThreads> {
-        &self.idle
+    pub(crate) fn idle_threads(&self) -> &Arc<IdleThreads> {
+        &self.idle_threads
     }
 }
 
@@ -75,7 +75,7 @@ impl Drop for Pool {
     /// Tells the pool threads to exit, but does not join them, because a pool thread may drop the
     /// pool.
     fn drop(&mut self) {
-        self.idle.close();
+        self.idle_threads.close();
     }
 }
 
@@ -90,28 +90,28 @@ mod tests {
 
     /// Waits until all pool threads have exited. Each pool thread holds a strong reference to the
     /// list of idle threads.
-    fn wait_for_end(idle: &Weak<IdleThreads>) {
-        wait_until(|| idle.strong_count() == 0, "the pool threads must end");
+    fn wait_for_end(idle_threads: &Weak<IdleThreads>) {
+        wait_until(|| idle_threads.strong_count() == 0, "the pool threads must end");
     }
 
     #[test]
     fn threads_end_after_the_pool_is_dropped() {
         for pause in [0, 20] {
             let pool = Pool::start(3).unwrap();
-            let idle = Arc::downgrade(&pool.idle);
+            let idle_threads = Arc::downgrade(&pool.idle_threads);
             // A pause of 20 ms exceeds the spin time, so the pool threads are asleep when the pool
             // is dropped.
             std::thread::sleep(std::time::Duration::from_millis(pause));
-            assert_eq!(idle.strong_count(), 4);
+            assert_eq!(idle_threads.strong_count(), 4);
             drop(pool);
-            wait_for_end(&idle);
+            wait_for_end(&idle_threads);
         }
     }
 
     #[test]
     fn threads_end_after_a_pool_thread_drops_the_pool() {
         let (outer, inner) = (Pool::start(1).unwrap(), Pool::start(2).unwrap());
-        let idle = Arc::downgrade(&inner.idle);
+        let idle_threads = Arc::downgrade(&inner.idle_threads);
         let (inner, dropped) = (Mutex::new(Some(inner)), AtomicUsize::new(0));
         outer.run(1, &|thread| {
             if thread == 0 {
@@ -122,7 +122,7 @@ mod tests {
             }
             false
         });
-        wait_for_end(&idle);
+        wait_for_end(&idle_threads);
     }
 
     #[test]
@@ -132,14 +132,14 @@ mod tests {
             if started.fetch_add(1, Relaxed) == 2 {
                 return Err(io::Error::other("no more threads"));
             }
-            // The thread owns `alive`, so a weak reference to `alive` shows whether the thread has
-            // exited.
-            let alive = Arc::new(());
-            threads.lock().push(Arc::downgrade(&alive));
+            // The thread owns `liveness_token`, so a weak reference to the token shows whether the
+            // thread has exited.
+            let liveness_token = Arc::new(());
+            threads.lock().push(Arc::downgrade(&liveness_token));
             builder
                 .spawn(move || {
                     body();
-                    drop(alive);
+                    drop(liveness_token);
                 })
                 .map(drop)
         })
@@ -147,7 +147,7 @@ mod tests {
         assert_eq!(error.to_string(), "no more threads");
         let threads = threads.into_inner();
         assert_eq!(threads.len(), 2);
-        let have_ended = || threads.iter().all(|alive| alive.strong_count() == 0);
+        let have_ended = || threads.iter().all(|token| token.strong_count() == 0);
         wait_until(have_ended, "the started threads must end");
     }
 }

@@ -13,8 +13,8 @@ pub(crate) struct StealQueues(Vec<Mutex<Range<usize>>>);
 impl StealQueues {
     /// Splits `tasks` tasks evenly into `threads` queues, one per thread.
     pub(crate) fn new(tasks: usize, threads: usize) -> Self {
-        let start = |thread| thread * tasks / threads;
-        let ranges = (0..threads).map(|thread| start(thread)..start(thread + 1));
+        let first_task = |thread| thread * tasks / threads;
+        let ranges = (0..threads).map(|thread| first_task(thread)..first_task(thread + 1));
         Self(ranges.map(Mutex::new).collect())
     }
 
@@ -23,8 +23,8 @@ impl StealQueues {
     pub(crate) fn take(&self, thread: usize) -> Option<usize> {
         let (before, rest) = self.0.split_at(thread % self.0.len());
         let (own, after) = rest.split_first()?;
-        let next = own.lock().next();
-        next.or_else(|| after.iter().chain(before).find_map(|queue| queue.lock().next_back()))
+        let own_task = own.lock().next();
+        own_task.or_else(|| after.iter().chain(before).find_map(|queue| queue.lock().next_back()))
     }
 }
 

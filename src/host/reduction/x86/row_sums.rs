@@ -193,8 +193,8 @@ fn reduce_rows(rows: [__m512; GROUP]) -> [f32; GROUP] {
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 fn reduce_few_rows([a, b, c, d]: [__m512; SMALL_GROUP]) -> [f32; SMALL_GROUP] {
-    let two = [(a, b), (c, d)];
-    let [ab, cd] = two.map(|(a, b)| {
+    let row_pairs = [(a, b), (c, d)];
+    let [ab, cd] = row_pairs.map(|(a, b)| {
         let (low, high) = (_mm512_shuffle_f32x4::<0x44>(a, b), _mm512_shuffle_f32x4::<0xee>(a, b));
         _mm512_add_ps(low, high)
     });

@@ -204,8 +204,9 @@ simd_fn!(
     /// added first.
     sum4_256(v: [__m256; 4]) -> [f32; 4] {{
         let pairs = _mm256_hadd_ps(_mm256_hadd_ps(v[0], v[1]), _mm256_hadd_ps(v[2], v[3]));
-        let high = _mm256_extractf128_ps::<1>(pairs);
-        std::mem::transmute::<__m128, [f32; 4]>(_mm_add_ps(_mm256_castps256_ps128(pairs), high))
+        let upper_half = _mm256_extractf128_ps::<1>(pairs);
+        let lower_half = _mm256_castps256_ps128(pairs);
+        std::mem::transmute::<__m128, [f32; 4]>(_mm_add_ps(lower_half, upper_half))
     }}
 );
 simd_fn!(
@@ -213,14 +214,14 @@ simd_fn!(
     /// added first.
     sum4_256d(v: [__m256d; 4]) -> [f64; 4] {{
         let (low, high) = (_mm256_hadd_pd(v[0], v[1]), _mm256_hadd_pd(v[2], v[3]));
-        let even = _mm256_permute2f128_pd::<0x20>(low, high);
-        let odd = _mm256_permute2f128_pd::<0x31>(low, high);
-        std::mem::transmute::<__m256d, [f64; 4]>(_mm256_add_pd(even, odd))
+        let lower_halves = _mm256_permute2f128_pd::<0x20>(low, high);
+        let upper_halves = _mm256_permute2f128_pd::<0x31>(low, high);
+        std::mem::transmute::<__m256d, [f64; 4]>(_mm256_add_pd(lower_halves, upper_halves))
     }}
 );
 simd_fn!(add_halves_512(v: __m512) -> __m256 {{
-    let high = _mm256_castpd_ps(_mm512_extractf64x4_pd::<1>(_mm512_castps_pd(v)));
-    _mm256_add_ps(_mm512_castps512_ps256(v), high)
+    let upper_half = _mm256_castpd_ps(_mm512_extractf64x4_pd::<1>(_mm512_castps_pd(v)));
+    _mm256_add_ps(_mm512_castps512_ps256(v), upper_half)
 }});
 simd_fn!(add_halves_512d(v: __m512d) -> __m256d {
     _mm256_add_pd(_mm512_castpd512_pd256(v), _mm512_extractf64x4_pd::<1>(v))
@@ -283,13 +284,15 @@ macro_rules! transpose4 {
 macro_rules! transpose4_d {
     ($name:ident, $vector:ty, $quarters:literal, $low:ident $high:ident) => {
         simd_fn!($name(v: [$vector; 4], count: usize, p: *mut f64, stride: usize) -> () {{
-            let left = [$low(v[0], v[1]), $high(v[0], v[1])];
-            let right = [$low(v[2], v[3]), $high(v[2], v[3])];
-            let left = std::mem::transmute::<[$vector; 2], [[__m128d; $quarters]; 2]>(left);
-            let right = std::mem::transmute::<[$vector; 2], [[__m128d; $quarters]; 2]>(right);
+            let left_halves = [$low(v[0], v[1]), $high(v[0], v[1])];
+            let right_halves = [$low(v[2], v[3]), $high(v[2], v[3])];
+            let left_halves =
+                std::mem::transmute::<[$vector; 2], [[__m128d; $quarters]; 2]>(left_halves);
+            let right_halves =
+                std::mem::transmute::<[$vector; 2], [[__m128d; $quarters]; 2]>(right_halves);
             let store_row = |i: usize| {
-                _mm_storeu_pd(p.add(i * stride), left[i % 2][i / 2]);
-                _mm_storeu_pd(p.add(i * stride + 2), right[i % 2][i / 2]);
+                _mm_storeu_pd(p.add(i * stride), left_halves[i % 2][i / 2]);
+                _mm_storeu_pd(p.add(i * stride + 2), right_halves[i % 2][i / 2]);
             };
             for quarter in 0..$quarters {
                 if count > 2 * quarter {
