@@ -69,12 +69,12 @@ impl<T> RwLock<T> {
         self.0.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Locks the lock for reading; returns `None` if a writer holds the lock.
+    /// Acquires the lock for reading; returns `None` if a writer holds the lock.
     pub(crate) fn try_read(&self) -> Option<RwLockReadGuard<'_, T>> {
         unless_locked(self.0.try_read())
     }
 
-    /// Locks the lock for writing; returns `None` if a reader or a writer holds the lock.
+    /// Acquires the lock for writing; returns `None` if a reader or a writer holds the lock.
     pub(crate) fn try_write(&self) -> Option<RwLockWriteGuard<'_, T>> {
         unless_locked(self.0.try_write())
     }

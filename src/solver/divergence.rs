@@ -40,7 +40,7 @@ impl<T: Element> Solver<T> {
     }
 
     /// Checks the weights before a snapshot. If a weight is NaN or infinite, acts as `on_nan`
-    /// defines. The check of the objective would find such a weight only one iteration later.
+    /// defines. The check of the objective would find the weight only one iteration later.
     pub(super) fn check_weights(&mut self) -> Result<()> {
         if self.on_nan == OnNan::Ignore || self.warned {
             return Ok(());

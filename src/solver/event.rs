@@ -85,8 +85,8 @@ pub enum Event<'a> {
         layer: &'a str,
         /// The kind of the traced blob: top, parameter or gradient.
         what: TracedBlob,
-        /// The name of the traced blob. The name of a parameter without a name, and of the gradient
-        /// of any parameter, is the index of the parameter in the layer.
+        /// The name of the traced blob. For an unnamed parameter, and for the gradient of any
+        /// parameter, the name is the index of the parameter in the layer.
         name: &'a str,
         /// The mean of the absolute values of the traced blob's elements.
         mean: f64,

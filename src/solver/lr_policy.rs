@@ -128,8 +128,8 @@ fn steps_reached(values: &[usize], iteration: usize) -> usize {
     let mut step_iteration = 0;
     let mut steps = 0;
     for &value in values {
-        // A `stepvalue` that is not greater than the preceding one takes effect one iteration after
-        // the preceding one.
+        // A `stepvalue` that is not greater than its predecessor takes effect one iteration after
+        // its predecessor.
         step_iteration = value.max(if steps == 0 { 0 } else { step_iteration + 1 });
         if step_iteration > iteration {
             break;

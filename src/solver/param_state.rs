@@ -100,8 +100,8 @@ impl<T: Element> ParamState<T> {
     }
 
     /// Replaces the 16-bit weights in `message`, which contains the net's weights, by master
-    /// weights. Keeps a weight that differs from its rounded master weight, because the caller must
-    /// have changed it.
+    /// weights. Does not replace a weight that differs from its rounded master weight, because the
+    /// caller must have changed the weight.
     pub(super) fn write_masters(&self, net: &Net<T>, message: &mut NetParameter) -> Result<()> {
         let ids: Vec<_> = net.learnable_params().map(|param| (param.layer, param.index)).collect();
         for param in net.params() {

@@ -184,9 +184,8 @@ impl<T: Element> Solver<T> {
     }
 }
 
-/// Returns `model`, the path of the weights file that a solver state names. If the weights file
-/// does not exist, returns the path of a file with the same name in the directory of the solver
-/// state file.
+/// Returns the path of the weights file: `model`, which the solver state names, or, if this file
+/// does not exist, an existing file with the same name in the directory of the solver state file.
 fn find_model(state: &Path, model: &Path) -> PathBuf {
     let next_to_state =
         state.parent().zip(model.file_name()).map(|(folder, file)| folder.join(file));

@@ -20,8 +20,8 @@ impl<T: Element> Solver<T> {
     /// # Errors
     /// Returns the errors of the nets and of the device, and [`Error::Diverged`] as
     /// [`OnNan`](super::OnNan) describes. If a snapshot cannot be written, the solver logs a
-    /// warning and goes on. If the last snapshot has failed, the solver writes another one at the
-    /// end, and returns its error if this snapshot fails, too.
+    /// warning and goes on. If writing the last of these snapshots failed, the solver writes
+    /// another snapshot at the end, and returns an error if this snapshot fails as well.
     #[doc(alias = "Solve")]
     pub fn solve(&mut self) -> Result<()> {
         compiled_for!(T, fn(&mut Solver<T>) -> Result<()> = Solver::run_to_end)(self)

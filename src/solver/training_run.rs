@@ -60,7 +60,7 @@ pub struct Solver<T: Element> {
     pub(super) on_nan: OnNan,
     /// Whether a warning about divergence has been logged since the last finite objective.
     pub(super) warned: bool,
-    /// Whether the last snapshot could not be written.
+    /// Whether writing the last snapshot failed.
     pub(super) snapshot_failed: bool,
     /// The states of the test nets before the tests of the current iteration, until these tests are
     /// complete; otherwise `None`.

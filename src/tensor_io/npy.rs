@@ -48,8 +48,8 @@ pub fn read_npy(path: impl AsRef<Path>) -> Result<Tensor> {
     parse(file, path, &path.display().to_string(), |_| Ok(()))
 }
 
-/// Writes a `.npy` file, completely or not at all, with the same bytes as NumPy. The writer
-/// converts `bf16`, which NumPy does not have, to `float32` without rounding.
+/// Writes a `.npy` file, completely or not at all, with the bytes that NumPy would write. The
+/// writer converts `bf16`, which NumPy does not have, to `float32` without rounding.
 ///
 /// Writing needs memory for both the tensor and the content of the file.
 ///

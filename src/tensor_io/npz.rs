@@ -31,7 +31,8 @@ pub fn read_npz(path: impl AsRef<Path>) -> Result<Vec<(String, Tensor)>> {
     let (file, metadata) = limits::open(path)?;
     let mut archive =
         ZipArchive::new(BufReader::new(file)).map_err(|error| zip_error(path, error))?;
-    // Members of an archive may overlap in the file, so the limit applies to their sum.
+    // Members of an archive may overlap in the file, so the limit applies to the sum of their
+    // lengths.
     let mut total = 0;
     let mut check_len = |name: &str, len: u64| {
         total = limits::check_expanded(name, len.checked_add(total), metadata.len())?;
@@ -47,8 +48,8 @@ pub fn read_npz(path: impl AsRef<Path>) -> Result<Vec<(String, Tensor)>> {
 ///
 /// # Errors
 /// Returns [`Error::Io`] and [`Error::OutOfMemory`], and [`Error::InvalidData`] if two tensors have
-/// the same name, or if a name leads out of the folder into which a program extracts the archive,
-/// such as `../x`.
+/// the same name, or if a name, such as `../x`, is a path outside the folder into which a program
+/// extracts the archive.
 pub fn write_npz(path: impl AsRef<Path>, tensors: &[(String, Tensor)]) -> Result<()> {
     let path = path.as_ref();
     let checked = check_distinct_names(tensors).and_then(|()| check_relative_names(tensors));
@@ -84,8 +85,8 @@ fn read_member(
     Ok((stem.to_owned(), tensor))
 }
 
-/// Fails for the name of a tensor that leads out of the folder into which a program extracts the
-/// archive. Layers, whose names come from a definition, give the tensors their names.
+/// Fails if the name of a tensor is a path outside the folder into which a program extracts the
+/// archive. A tensor name contains a layer name, which comes from a net definition.
 fn check_relative_names(tensors: &[(String, Tensor)]) -> Result<()> {
     let is_normal = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
     // A backslash separates folders on Windows, and a colon follows the letter of a drive.
@@ -95,7 +96,7 @@ fn check_relative_names(tensors: &[(String, Tensor)]) -> Result<()> {
     };
     match tensors.iter().find(|(name, _)| escapes(name)) {
         Some((name, _)) => Err(Error::InvalidData(format!(
-            "the name `{}` leads out of the folder of the archive's files; rename the layer",
+            "the name `{}` is a path outside the folder of the archive; rename the layer",
             limits::quoted(name)
         ))),
         None => Ok(()),

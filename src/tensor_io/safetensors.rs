@@ -10,8 +10,7 @@ use crate::{
 use safetensors::tensor::{Dtype, Metadata, View, serialize};
 use std::{borrow::Cow, path::Path};
 
-/// Size in bytes of the field at the start of a safetensors file that holds the length of the
-/// header.
+/// Size in bytes of the first field of a safetensors file, which is the length of the header.
 const LENGTH_BYTES: usize = 8;
 /// Key of the metadata in a safetensors header. No tensor may have the name `__metadata__`.
 const METADATA_KEY: &str = "__metadata__";
