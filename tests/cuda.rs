@@ -181,7 +181,7 @@ fn an_old_gpu_is_an_error_with_both_capabilities() {
     }
 }
 
-/// Returns a property of a device.
+/// Returns the value of the device property `name`.
 fn property(device: &CudaDevice, name: &str) -> Option<String> {
     device.properties().into_iter().find_map(|(found, value)| (found == name).then_some(value))
 }

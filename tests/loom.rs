@@ -1,4 +1,4 @@
-//! Loom tests, which run the interleavings of threads that share a `SyncedMemory`, a queue or a
+//! Loom tests, which explore the interleavings of threads that share a `SyncedMemory`, a queue or a
 //! thread pool. Some tests limit the number of preemptions.
 //!
 //! ```sh

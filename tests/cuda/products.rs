@@ -79,7 +79,8 @@ impl<T: Element> Kernel<T> {
         let expected = self.result(&CpuDevice::new());
         // Rounding to TF32 does not change the operands, which are integers with few bits.
         let tf32 = (T::DTYPE == DType::F32).then(|| gpu_with(0, |builder| builder.tf32(true)));
-        // With the grids of a large GPU, fewer matrices have large tiles, and sums have more parts.
+        // On a GPU with many multiprocessors, fewer matrix products use large tiles, and sums are
+        // split into more parts.
         let large_gpu = gpu_with(0, |builder| builder.multiprocessors(132));
         for gpu in [gpu(0), large_gpu, tf32.flatten()].into_iter().flatten() {
             let found = self.result(&gpu);

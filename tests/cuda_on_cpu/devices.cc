@@ -7,7 +7,7 @@
 
 using namespace cuda_on_cpu;
 
-// Fails if the simulated driver does not poison shared memory, which the first call checks.
+// Fails if the simulated driver does not poison shared memory. The first call makes this check.
 ENTRY cuInit(unsigned) {
     LOCK_DRIVER;
     static const bool poisoned = shared_memory_is_poisoned();

@@ -74,8 +74,8 @@ fn sanitizer() -> Option<&'static str> {
 }
 
 /// Compiles one C++ or kernel source file unless its object file exists. The name of the object
-/// file contains a hash of the source, the headers and the flags. `kernels` is whether the source
-/// contains kernels.
+/// file contains a hash of the source, the headers and the flags. `kernels` states whether the
+/// source contains kernels.
 fn object(source: &Path, kernels: bool, headers: u64, out: &Path) -> PathBuf {
     let stem = source.file_stem().unwrap().to_string_lossy();
     let mut hasher = DefaultHasher::new();

@@ -101,7 +101,7 @@ fn memory_that_another_queue_uses_is_reused_only_after_that_queue() {
         fork.synchronize().unwrap();
         let expected = [[1; 100], [0; 100], [0; 100]].concat();
         assert_eq!(bytes, expected);
-        // Without `used_by`, the late upload of the fork overwrites the new buffer.
+        // Without `used_by`, the late upload of the fork would overwrite the new buffer.
         assert_eq!(device.read(&next_buffer) == expected, is_recorded);
     }
 }

@@ -1,5 +1,5 @@
-//! Tests of the contract of a device. `docs/contract.md` must list every check of the conformance
-//! kit. For special values such as NaN, the host kernels must return the documented results.
+//! Tests of the device contract. `docs/contract.md` must list every check of the conformance kit.
+//! For special values such as NaN, the host kernels must return the documented results.
 
 use cortado::{
     Element, bf16, f16,
@@ -279,7 +279,8 @@ fn reductions<T: Element>() {
 
 fn pooling_and_convolution<T: Element>() {
     let w = workers();
-    // No element of window 0 exceeds the initial maximum, and window 2 begins beyond the input.
+    // The maximum of a window starts at the lowest finite number, which no element of window 0
+    // exceeds. Window 2 begins beyond the input.
     let op = Pool2d::new(1, [1, 8], [1, 2], [1, 5], [0, 0], PoolRounding::Ceil).unwrap();
     let lowest = match T::DTYPE.name() {
         "f16" => f16::MIN.to_f64(),

@@ -22,7 +22,7 @@ const ACCEPTED_ONLY_BY_CAFFE: [(&str, &str); 7] = [
     ),
     (
         "weights_missing_layer_ok",
-        "weights without a layer of the net are an error unless `CopyOptions` allows them",
+        "weights that match no layer are an error unless `CopyOptions` allows them",
     ),
 ];
 

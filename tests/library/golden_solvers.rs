@@ -102,8 +102,8 @@ impl<D: Device> Case<D> {
         of_kind.map(|(_, name, blob)| (name.as_str(), blob))
     }
 
-    /// Builds the solver with Caffe's initial weights and inputs. The returned list receives the
-    /// losses and the learning rate of each iteration.
+    /// Builds the solver with Caffe's initial weights and inputs. Training appends the losses and
+    /// the learning rate of each iteration to the returned list.
     fn build<T: Element>(&self) -> cortado::Result<(Solver<T>, Iterations)> {
         let mut param = proto::read_solver(self.folder.join("solver.prototxt"))?;
         let join = |folder: &Path, file: &str| folder.join(file).to_string_lossy().into_owned();
@@ -198,7 +198,9 @@ impl<D: Device> Case<D> {
         solver.restore(self.folder.join("snap_iter_10.solverstate")).map_err(message)?;
         let (model, saved) = solver.snapshot().map_err(message)?;
         if snapshot_values(&model, &saved) != self.caffe_snapshot() {
-            return Err("a snapshot written after reading Caffe's has different values".into());
+            return Err(
+                "a snapshot after resuming from Caffe's snapshot has different values".into()
+            );
         }
         solver.step(15).map_err(message)?;
         compare_params("param@25", solver.net())

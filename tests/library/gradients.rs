@@ -422,7 +422,7 @@ fn gradients_of_losses_match_finite_differences() {
         layer("type: 'SoftmaxWithLoss'").bottom(&[2, 3, 5]).constant(&[2, 5], class),
         // The margin is so small that the distance of every dissimilar pair exceeds it. Below the
         // margin, Caffe divides the gradient by the distance plus 1e-4, although the loss contains
-        // only the distance. The legacy version has no such division.
+        // only the distance. Caffe's legacy version omits this division.
         pairs("type: 'ContrastiveLoss' contrastive_loss_param { margin: 0.01 }"),
         pairs("type: 'ContrastiveLoss' contrastive_loss_param { margin: 9 legacy_version: true }"),
     ]);

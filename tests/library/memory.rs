@@ -355,8 +355,8 @@ fn reserved_device_memory_is_neither_read_nor_allocated_again() {
     memory.device_write_only().unwrap().fill(4);
     device.fails.store(false, Relaxed);
     assert_eq!((device.counts()[0], memory.host().unwrap()), (2, &[4; LEN][..]));
-    // For a view of a part, `reserve_device` uploads the value, because a kernel that overwrites
-    // the view must keep the other bytes.
+    // For a view of a part of the memory, `reserve_device` uploads the value, because a kernel that
+    // overwrites the view must keep the other bytes.
     let mut memory = SyncedMemory::new(&device, LEN);
     memory.host_mut().unwrap().fill(5);
     let mut part = ViewMut::<u8, _>::new(&mut memory, LEN).unwrap().slice(1..2).unwrap();

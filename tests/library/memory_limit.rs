@@ -17,7 +17,8 @@ fn assert_limit<T>(result: cortado::Result<T>, bytes: usize, start: &str) {
     assert!(error.to_string().starts_with(start), "{error}");
 }
 
-/// A net whose blobs `x` and `y` have 400 bytes, and whose weights have 4000 bytes.
+/// A net whose blobs `x`, `t` and `z` have 400 bytes each. The blob `y` and the weights of each of
+/// the two layers have 4000 bytes.
 const NET: &str = r#"
     layer { name: "x" type: "DummyData" top: "x" top: "t" dummy_data_param {
       shape { dim: 10 dim: 10 } data_filler { value: 0.5 } } }

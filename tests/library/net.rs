@@ -115,7 +115,8 @@ fn weights_are_copied_and_shared_by_layer_name() {
     assert_eq!(target.copy_trained_from(&saved_net).unwrap(), ["b"]);
     let new_weights = weights(&target);
     assert_eq!((&new_weights[0], &new_weights[2]), (&weights(&source)[2], &old_weights[2]));
-    // Weights without a layer of the net are an error, unless the caller allows them.
+    // Weights with no layer name in common with the net are an error, unless the caller allows
+    // them.
     let other = build(&after_x(&inner_product("d", "x", "y", ""))).unwrap();
     let other = other.to_proto(false).unwrap();
     let message = target.copy_trained_from(&other).unwrap_err().to_string();
@@ -157,7 +158,7 @@ fn an_error_of_a_net_from_a_file_names_the_file_and_the_line() {
     let wrong = ip.replace("num_output: 3", "num_output: 0");
     let message = error(&after_x(&format!("# comment\n\n{wrong}"))).unwrap_err();
     assert!(message.starts_with(&format!("{file}:4: layer `ip`: ")), "{message}");
-    // The layer that the net's phase excludes has the same name.
+    // A layer that the phase excludes has the same name as the invalid layer.
     let both = wrong.replace("\"InnerProduct\"", "\"InnerProduct\" exclude { phase: TRAIN }");
     let message = error(&after_x(&format!(
         "{}\n{both}",

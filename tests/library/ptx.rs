@@ -20,7 +20,7 @@ fn committed_ptx_records_the_hashes_of_the_sources() {
     }
 }
 
-/// Drivers from release 450 on load PTX 7.0.
+/// Drivers of release 450 and later load PTX 7.0.
 #[test]
 fn committed_ptx_states_a_version_that_old_drivers_load() {
     let sources = sources::read(Path::new("kernels")).unwrap();

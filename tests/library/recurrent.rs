@@ -24,8 +24,8 @@ fn input(name: &str, shape: &[usize]) -> String {
     )
 }
 
-/// Returns the definition of a recurrent layer. All recurrent layers of the same type share their
-/// parameters.
+/// Returns the definition of a recurrent layer. All layers of the same type share their parameters,
+/// because the parameter names are equal.
 fn layer(kind: &str, name: &str, bottoms: &[&str], tops: &[&str]) -> String {
     let repeated_field = |field: &str, names: &[&str]| -> String {
         names.iter().map(|name| format!("{field}: '{name}' ")).collect()

@@ -512,12 +512,13 @@ mod training {
     fn a_fault_in_flight_ends_training_with_an_error() {
         let device = SimulatedDevice::new();
         // The injected fault may hit the upload of a prefetched batch that training never uses. The
-        // error of an unused batch is only logged, so the test repeats the training.
+        // error of an unused batch is only logged, so the test repeats the training until a run
+        // fails.
         let error = (0..20).find_map(|_| {
             device.inject_fault(Fault::InFlight, 100);
             train_digits(&device).err()
         });
-        let error = error.expect("no training run returned the injected fault").to_string();
+        let error = error.expect("no training run returned the error of the fault").to_string();
         assert!(error.contains("in flight"), "{error}");
         // If the upload of a prefetched batch has failed, the next wait for the device returns the
         // error.

@@ -129,7 +129,7 @@ const ACCEPTED_ONLY_BY_CAFFE: [(&str, &str); 4] = [
     ("iter_size_zero", "the loss would be 0/0"),
 ];
 
-/// Minimum number of Caffe's verdicts with which the test must compare results.
+/// Minimum number of results that the test must compare with Caffe's verdicts.
 const MIN_VERDICTS: usize = 36;
 
 /// Solver definitions that Caffe refuses, each with a part of the error message that cortado must
@@ -295,7 +295,7 @@ fn a_custom_solver_method_equals_the_fused_update_kernel() {
     assert!(error.to_string().contains(known_types), "{error}");
 }
 
-/// After a solver has diverged, each call of `step` must fail, also if the solver cannot write a
+/// After a solver has diverged, each call of `step` must fail, even if the solver cannot write a
 /// snapshot.
 #[test]
 fn every_step_of_a_diverged_solver_fails() {

@@ -14,7 +14,7 @@ struct Tree {
     /// Nested messages, whose field numbers are higher than those of the `known` fields.
     nested: Vec<(u32, Tree)>,
     /// Encoded unknown fields, each with a position. [`Order::Mixed`] inserts a field before the
-    /// known field whose index is the position modulo the number of known fields plus one.
+    /// known field with the index `position % (number of known fields + 1)`.
     unknown: Vec<(usize, Vec<u8>)>,
 }
 
@@ -125,7 +125,7 @@ fn blob() -> impl Strategy<Value = Tree> {
 }
 
 /// Returns a proptest strategy for a message with a name in field 1 and nested messages in the
-/// field `number`.
+/// field with the number `number`.
 fn named_message(number: u32, nested: impl Strategy<Value = Tree>) -> impl Strategy<Value = Tree> {
     ("[a-z]{0,9}", vec(nested, 0..4), unknown()).prop_map(move |(name, nested, unknown)| Tree {
         known: vec![delimited_field(1, name.as_bytes())],

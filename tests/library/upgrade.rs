@@ -414,9 +414,9 @@ fn golden_definitions_are_upgraded_as_by_caffe() {
         let (ours, changes) = upgrade_case(&folder, &row);
         let path = folder.join("upgraded.prototxt");
         if !path.exists() {
-            // Caffe does not upgrade a BatchNorm layer whose `lr_mult` fields are 0, but cortado
-            // also sets the `decay_mult` fields to 0. `tests/library/golden_nets.rs` compares the
-            // nets with such layers.
+            // If the `lr_mult` fields of a BatchNorm layer are 0, Caffe does not change the layer,
+            // but cortado sets its `decay_mult` fields to 0 as well. `tests/library/golden_nets.rs`
+            // compares the nets with such layers.
             assert!(changes.is_empty() || changes == [Change::BatchNorm], "{}", row[0]);
             continue;
         }

@@ -30,7 +30,7 @@ struct QueueState {
     jobs: AtomicUsize,
     /// Number of calls of `order_after`.
     orders: AtomicUsize,
-    /// Queues after which this queue is ordered, for bugs in such orders.
+    /// Queues after which this queue is ordered, for bugs in `order_after`.
     ordered_after: Mutex<Vec<Weak<QueueState>>>,
 }
 
@@ -61,14 +61,15 @@ struct Shared {
     is_deadlocked: AtomicBool,
 }
 
-/// Memory of the simulated device that is valid only on the device side.
+/// Memory on the simulated device, of which only the device side is valid.
 type DeviceMemory = SyncedMemory<SimulatedDevice>;
 
 /// Device allocation of a mutant.
 pub(crate) struct Buffer {
     memory: Option<RwLock<DeviceMemory>>,
     downloaded: Mutex<Option<Vec<u8>>>,
-    /// Shared state that receives the memory when the buffer is freed, for bugs in freed memory.
+    /// Shared state that receives the memory when the buffer is freed, for bugs in the reuse of
+    /// freed memory.
     recycler: Option<Arc<Shared>>,
     /// Whether an upload was the last use of the memory.
     is_uploaded: AtomicBool,
@@ -201,7 +202,7 @@ impl Mutant {
         if self.shared.is_deadlocked.load(Relaxed) {
             wait_forever();
         }
-        // At every third wait, the work of all queues has already run.
+        // At every third wait, run the work of all queues first.
         if self.is(Bug::FailureOfAnyQueue)
             && self.shared.calls.fetch_add(1, Relaxed).is_multiple_of(3)
         {
@@ -252,8 +253,9 @@ impl Mutant {
         }
     }
 
-    /// Returns freed device memory of `bytes` bytes, or `None`. Depending on the bug, the memory is
-    /// not zeroed, or is zeroed while queued work may still use it.
+    /// Takes freed memory of `bytes` bytes for a new allocation; returns `None` if no freed memory
+    /// has this size. Depending on the bug, the memory is not zeroed, or is zeroed while queued
+    /// work may still use it.
     fn reuse(&self, bytes: usize) -> Result<Option<DeviceMemory>> {
         let mut freed = lock(&self.shared.freed);
         let Some(index) = freed.iter().position(|memory| memory.size() == bytes) else {
@@ -279,7 +281,7 @@ impl Mutant {
         fork.synchronize()
     }
 
-    /// Returns whether the bug keeps freed memory.
+    /// Returns whether the bug needs freed memory, which the mutant then keeps.
     fn recycles(&self) -> bool {
         matches!(
             self.bug,
@@ -303,7 +305,7 @@ impl Mutant {
     }
 }
 
-/// Smallest number of bytes of a block that the bugs in large blocks affect.
+/// Minimum size, in bytes, of the blocks that the bugs in large blocks affect.
 const LARGE_BLOCK: usize = 1 << 20;
 
 /// Waits for an event that never happens, like a thread that takes a lock twice.
@@ -317,7 +319,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns a view on the simulated device of a mutant's operand.
+/// Returns a view of the part of `memory` that the operand of a mutant covers, for the simulated
+/// device.
 pub(crate) fn inner_view<'a, T: Element>(
     memory: &'a DeviceMemory,
     operand: &DeviceSlice<'_, Mutant>,

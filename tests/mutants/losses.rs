@@ -15,8 +15,8 @@ use cortado::{
 };
 use num_traits::Float;
 
-/// Returns the ignored label `ignore` if the label is not a class, else `None`. Kernels return an
-/// error for a label that is neither ignored nor a class.
+/// Returns `ignore`, the label that a kernel ignores, if it is not a class, else `None`. Kernels
+/// return an error for a label that is neither ignored nor a class.
 fn without_classes(ignore: Option<i64>, axis: &Axis) -> Option<i64> {
     ignore.filter(|&label| label < 0 || label >= axis.extent as i64)
 }

@@ -1,4 +1,4 @@
-//! Small data sets for tests that train on all kinds of sources.
+//! Small data sets for tests that train on every type of data source.
 
 #[cfg(feature = "hdf5")]
 use cortado::{CpuDevice, Net};

@@ -45,8 +45,8 @@ pub(crate) fn mnist_test_images() -> PathBuf {
     required(&root().join(folder))
 }
 
-/// Returns the minimum number of test cases that a test must find: `large` in the large set of test
-/// data, `selection` in the selection.
+/// Returns the minimum number of test cases that a test must find: `large` for the large set of
+/// test data, `selection` for the selection.
 pub(crate) fn minimum(large: usize, selection: usize) -> usize {
     if has_large_set() { large } else { selection }
 }

@@ -216,7 +216,7 @@ macro_rules! arrays_bugs {
         /// Bug: the gradient of the LSTM's previous cell state ignores the forget gate.
         LstmSkipsForgetGate => lstm_backward,
         // Bugs in reductions and normalization along an axis.
-        /// Bug: the mean along an axis is not divided by the number of elements.
+        /// Bug: the mean along an axis is the sum, without the division by the number of elements.
         MeanIsSum => reduce_mean,
         /// Bug: the maximum along an axis is zero if all elements are negative.
         MaxFromZero => reduce_max,
@@ -246,7 +246,7 @@ macro_rules! arrays_bugs {
         /// Bug: the kernel `top_k` returns the index of the first of several equal elements for
         /// each of them.
         TopKFirst => top_k,
-        /// Bug: the kernel `top_k` truncates the number of a row to 16 bits.
+        /// Bug: the kernel `top_k` truncates the index of a row to 16 bits.
         TopKWraps => top_k,
         /// Bug: the kernel `softmax` does not subtract the maximum before it computes exponentials.
         SoftmaxOverflows => softmax,
@@ -260,9 +260,9 @@ macro_rules! arrays_bugs {
         SoftmaxGradientOfItself => softmax_backward,
         /// Bug: the kernel `softmax_backward` writes 0 after the first 4,096 elements of an axis.
         SoftmaxGradientStops => softmax_backward,
-        /// Bug: the kernel `softmax_backward` truncates the number of a row to 16 bits.
+        /// Bug: the kernel `softmax_backward` truncates the index of a row to 16 bits.
         SoftmaxGradientWraps => softmax_backward,
-        /// Bug: the variance is divided by `n − 1` instead of `n`.
+        /// Bug: the variance has the divisor `n − 1` instead of `n`.
         VarianceUnbiased => moments,
         /// Bug: the variance is 0 instead of NaN if an element is NaN.
         VarianceLosesNan => moments,
@@ -274,11 +274,11 @@ macro_rules! arrays_bugs {
         /// Bug: the kernel `standardize` adds ε to the variance even if the caller wants ε added to
         /// the standard deviation.
         EpsilonInVariance => standardize,
-        /// Bug: the kernel `standardize` truncates the number of a row to 16 bits.
+        /// Bug: the kernel `standardize` truncates the index of a row to 16 bits.
         StandardizeWraps => standardize,
         /// Bug: the kernel `standardize_backward` treats mean and variance as constants.
         StatisticsConstant => standardize_backward,
-        /// Bug: the kernel `standardize_backward` truncates the number of a row to 16 bits.
+        /// Bug: the kernel `standardize_backward` truncates the index of a row to 16 bits.
         StandardizeGradientWraps => standardize_backward,
         /// Bug: the kernel `standardize_backward` omits the rows after the first 2¹⁶ from its sums.
         StandardizeGradientStops => standardize_backward,
@@ -287,9 +287,9 @@ macro_rules! arrays_bugs {
         LrnAlphaUndivided => lrn_across,
         /// Bug: the kernel `lrn` within a channel uses the constant `k` instead of 1.
         LrnWithinUsesK => lrn_within,
-        /// Bug: the kernel `lrn` truncates the number of an image to 16 bits.
+        /// Bug: the kernel `lrn` truncates the index of an image to 16 bits.
         LrnWraps => lrn_across,
-        /// Bug: the kernel `lrn_backward` truncates the number of an image to 16 bits.
+        /// Bug: the kernel `lrn_backward` truncates the index of an image to 16 bits.
         LrnGradientWraps => lrn_within_backward,
     ] $($rest)* } };
 }

@@ -1,5 +1,5 @@
-//! Bugs in memory and queues, in the reports of failures, and in the scopes and offsets of native
-//! kernels.
+//! Bugs in memory and queues, in the reports of failures, and in the ledger scopes and operand
+//! offsets of native kernels.
 
 /// Adds the bugs to the list in brackets, and passes the list to the next macro.
 macro_rules! memory_bugs {

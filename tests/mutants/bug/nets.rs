@@ -17,7 +17,7 @@ macro_rules! nets_bugs {
         ConvolveLosesNan => convolve,
         /// Bug: the kernel `convolve` skips the images after the first 2¹⁶.
         ConvolveStops => convolve,
-        /// Bug: the kernel `convolve` truncates the number of a position to 20 bits.
+        /// Bug: the kernel `convolve` truncates the index of a position to 20 bits.
         ConvolveWraps => convolve,
         /// Bug: the kernel `convolve` adds only the first 256 terms of each sum.
         ConvolveStopsAtTerm => convolve,
@@ -92,7 +92,7 @@ macro_rules! nets_bugs {
         /// Bug: the kernel `class_loss_backward` returns the gradient of the scores instead of the
         /// gradient of the probabilities.
         GradientOfScores => class_loss_backward,
-        /// Bug: the kernel `class_loss_backward` truncates the number of a row to 16 bits.
+        /// Bug: the kernel `class_loss_backward` truncates the index of a row to 16 bits.
         ClassGradientWraps => class_loss_backward,
         /// Bug: the kernel `elementwise_loss` adds the losses of ignored targets.
         TargetsCountIgnored => elementwise_loss,
