@@ -11,11 +11,14 @@ const MAX_WORD_LEN: usize = 64;
 /// and swaps of characters that turns one name into the other, ignoring case. The distance between
 /// a suggested name and `word` is at most a third of the length of `word`, or 1 if `word` is
 /// shorter than three letters.
-pub(crate) fn did_you_mean<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+pub(crate) fn did_you_mean<'a>(
+    word: &str,
+    known_names: impl IntoIterator<Item = &'a str>,
+) -> String {
     let (word, len) = (word.to_lowercase(), word.chars().count());
     let distance = |name: &str| strsim::osa_distance(&word, &name.to_lowercase());
-    let known = known.into_iter().filter(|_| len <= MAX_WORD_LEN);
-    match known.map(|name| (distance(name), name)).min() {
+    let known_names = known_names.into_iter().filter(|_| len <= MAX_WORD_LEN);
+    match known_names.map(|name| (distance(name), name)).min() {
         Some((distance, name)) if distance <= (len / 3).max(1) && distance < len => {
             format!(" (did you mean `{name}`?)")
         }
@@ -27,7 +30,7 @@ pub(crate) fn did_you_mean<'a>(word: &str, known: impl IntoIterator<Item = &'a s
 mod tests {
     #[test]
     fn did_you_mean_names_the_nearest_known_name() {
-        let known = ["base_lr", "ReLU", "PReLU", "SGD", "num_output", "InnerProduct"];
+        let known_names = ["base_lr", "ReLU", "PReLU", "SGD", "num_output", "InnerProduct"];
         for (word, want) in [
             ("base_lrr", " (did you mean `base_lr`?)"),
             ("relu", " (did you mean `ReLU`?)"),
@@ -39,7 +42,7 @@ mod tests {
             ("", ""),
             (&"x".repeat(1 << 20), ""),
         ] {
-            assert_eq!(super::did_you_mean(word, known), want, "{word}");
+            assert_eq!(super::did_you_mean(word, known_names), want, "{word}");
         }
         assert_eq!(super::did_you_mean("sdg", []), "");
     }

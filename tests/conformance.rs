@@ -16,12 +16,13 @@ cortado::conformance!(four_methods, Observed::default());
 #[test]
 fn a_skipped_check_prints_its_reason_although_its_test_passes() {
     let program = std::env::current_exe().unwrap();
-    let test = Command::new(program).args(["--exact", "four_methods::injected_failures"]).output();
-    let test = test.unwrap();
-    let printed = String::from_utf8_lossy(&test.stderr);
+    let output =
+        Command::new(program).args(["--exact", "four_methods::injected_failures"]).output();
+    let output = output.unwrap();
+    let error_output = String::from_utf8_lossy(&output.stderr);
     let line = "skipped in `injected_failures` on `remote`: the device does not implement \
                 `inject_failure`\n";
-    assert!(test.status.success() && printed.contains(line), "{test:?}");
+    assert!(output.status.success() && error_output.contains(line), "{output:?}");
 }
 
 #[test]

@@ -213,8 +213,8 @@ fn a_gpu_of_capability_7_5_runs_only_bf16_products_on_the_host() {
     multiply::<f32>(&device).unwrap();
     multiply::<f64>(&device).unwrap();
     multiply::<cortado::f16>(&device).unwrap();
-    let denied = multiply::<cortado::bf16>(&device).unwrap_err().to_string();
-    assert!(denied.contains("gemm"), "{denied}");
+    let message = multiply::<cortado::bf16>(&device).unwrap_err().to_string();
+    assert!(message.contains("gemm"), "{message}");
 }
 
 fn multiply<T: cortado::Element>(device: &CudaDevice) -> Result<()> {
@@ -242,10 +242,10 @@ fn a_gpu_without_memory_pools_frees_memory_after_queued_work() {
     assert_eq!(memory_pools(&or_skip!(gpu(0))), "yes");
     check_dropped_memory(&device);
     device.trim_pools().unwrap();
-    let limited = or_skip!(gpu_with(4, |builder| builder.memory_limit(1 << 10)));
-    assert!(matches!(limited.alloc(1 << 11), Err(Error::OutOfMemory { .. })));
-    drop(limited.alloc(1 << 10).unwrap());
-    assert_eq!(limited.alloc(1 << 10).unwrap().len(), 1 << 10);
+    let limited_gpu = or_skip!(gpu_with(4, |builder| builder.memory_limit(1 << 10)));
+    assert!(matches!(limited_gpu.alloc(1 << 11), Err(Error::OutOfMemory { .. })));
+    drop(limited_gpu.alloc(1 << 10).unwrap());
+    assert_eq!(limited_gpu.alloc(1 << 10).unwrap().len(), 1 << 10);
 }
 
 /// The test driver rejects a module that is already loaded.
@@ -268,11 +268,11 @@ fn devices_on_one_gpu_load_each_module_once() {
 
 #[test]
 fn each_device_on_a_gpu_has_its_own_memory_limit() {
-    let limited = or_skip!(gpu_with(0, |builder| builder.memory_limit(1 << 20)));
+    let limited_gpu = or_skip!(gpu_with(0, |builder| builder.memory_limit(1 << 20)));
     let other = or_skip!(gpu(0));
-    let _large = other.alloc(4 << 20).unwrap();
-    let _half = limited.alloc(1 << 19).unwrap();
-    let fork = limited.fork_queue().unwrap();
+    let _large_buffer = other.alloc(4 << 20).unwrap();
+    let _half_of_limit = limited_gpu.alloc(1 << 19).unwrap();
+    let fork = limited_gpu.fork_queue().unwrap();
     assert!(matches!(fork.alloc(1 << 20), Err(Error::OutOfMemory { .. })));
     assert_eq!(other.alloc(1 << 20).unwrap().len(), 1 << 20);
 }
@@ -367,17 +367,17 @@ fn out_of_memory_on_the_second_output_leaves_the_first_intact() {
 /// On GPU 2 of the test driver, the kernel `exp_f64` fails.
 #[test]
 fn the_error_of_a_failed_kernel_names_its_call_site() {
-    let broken = or_skip!(simulated_gpu(2));
-    let y = Blob::from_vec(&broken, &[3], vec![1.0f64, 2.0, 3.0]).unwrap();
+    let broken_gpu = or_skip!(simulated_gpu(2));
+    let y = Blob::from_vec(&broken_gpu, &[3], vec![1.0f64, 2.0, 3.0]).unwrap();
     let apply = |op| {
         let mut y = y.data_mut().unwrap();
-        broken.unary(op, Src::InPlace, y.view_mut())
+        broken_gpu.unary(op, Src::InPlace, y.view_mut())
     };
     let line = line!() - 2;
     apply(Unary::Sqr).unwrap();
-    broken.synchronize().unwrap();
+    broken_gpu.synchronize().unwrap();
     apply(Unary::Exp).unwrap();
-    let error = broken.synchronize().unwrap_err();
+    let error = broken_gpu.synchronize().unwrap_err();
     let message = error.to_string();
     let start = "device `cuda:2`: cuStreamSynchronize: CUDA_ERROR_ILLEGAL_ADDRESS (700)";
     assert!(message.starts_with(start), "{message}");
@@ -386,7 +386,7 @@ fn the_error_of_a_failed_kernel_names_its_call_site() {
     let Error::Device { source, .. } = error else { panic!("{error:?}") };
     assert_eq!(source.downcast_ref::<CudaFailure>().unwrap().code, 700);
     // The simulated GPU 2 stays unusable after its failure, but other GPUs still work.
-    assert!(broken.alloc(4).is_err() && y.data().unwrap().host().is_err());
+    assert!(broken_gpu.alloc(4).is_err() && y.data().unwrap().host().is_err());
     assert_eq!(first_element(&values(&or_skip!(gpu(0)), 1)), -7.5);
 }
 

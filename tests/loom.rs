@@ -80,8 +80,8 @@ fn concurrent_readers_of_one_side_share_one_copy() {
     model(|| {
         let device = Remote::new();
         let memory = Arc::new(on_device(&device));
-        let shared = Arc::clone(&memory);
-        let handle = thread::spawn(move || assert_eq!(shared.host().unwrap(), [7, 7]));
+        let shared_memory = Arc::clone(&memory);
+        let handle = thread::spawn(move || assert_eq!(shared_memory.host().unwrap(), [7, 7]));
         assert_eq!(memory.host().unwrap(), [7, 7]);
         handle.join().unwrap();
         assert_eq!((memory.head(), device.copies.load(Relaxed)), (Head::Synced, 1));
@@ -96,8 +96,8 @@ fn readers_of_both_sides_run_concurrently() {
         memory.host_mut().unwrap().fill(7);
         let memory = Arc::new(memory);
         let threads = [(); 2].map(|()| {
-            let shared = Arc::clone(&memory);
-            thread::spawn(move || assert_eq!(shared.device().unwrap()[..], [7, 7]))
+            let shared_memory = Arc::clone(&memory);
+            thread::spawn(move || assert_eq!(shared_memory.device().unwrap()[..], [7, 7]))
         });
         assert_eq!(memory.host().unwrap(), [7, 7]);
         for thread in threads {
@@ -112,8 +112,8 @@ fn unwritten_memory_reads_as_zero_on_both_sides() {
     model(|| {
         let device = Remote::new();
         let memory = Arc::new(SyncedMemory::new(&device, 2));
-        let shared = Arc::clone(&memory);
-        let handle = thread::spawn(move || assert_eq!(shared.device().unwrap()[..], [0, 0]));
+        let shared_memory = Arc::clone(&memory);
+        let handle = thread::spawn(move || assert_eq!(shared_memory.device().unwrap()[..], [0, 0]));
         assert_eq!(memory.host().unwrap(), [0, 0]);
         handle.join().unwrap();
         assert!(device.copies.load(Relaxed) <= 1);
@@ -127,8 +127,8 @@ fn a_prefetch_and_a_reader_share_one_copy() {
         let mut memory = SyncedMemory::new(&device, 2);
         memory.host_mut().unwrap().fill(7);
         let memory = Arc::new(memory);
-        let (shared, queue) = (Arc::clone(&memory), device.fork_queue().unwrap());
-        let handle = thread::spawn(move || shared.prefetch(&queue).unwrap());
+        let (shared_memory, queue) = (Arc::clone(&memory), device.fork_queue().unwrap());
+        let handle = thread::spawn(move || shared_memory.prefetch(&queue).unwrap());
         assert_eq!(memory.device().unwrap()[..], [7, 7]);
         handle.join().unwrap();
         assert_eq!((memory.head(), device.copies.load(Relaxed)), (Head::Synced, 1));
@@ -140,8 +140,8 @@ fn a_failed_copy_fails_one_reader_only() {
     model(|| {
         let device = Remote { fails_first: true, ..Remote::new() };
         let memory = Arc::new(on_device(&device));
-        let shared = Arc::clone(&memory);
-        let handle = thread::spawn(move || shared.host().map(<[u8]>::to_vec).ok());
+        let shared_memory = Arc::clone(&memory);
+        let handle = thread::spawn(move || shared_memory.host().map(<[u8]>::to_vec).ok());
         let result = memory.host().map(<[u8]>::to_vec).ok();
         let results = [result, handle.join().unwrap()];
         assert_eq!(

@@ -84,7 +84,7 @@ fn trace_backward<T: Element>(net: &Net<T>, index: usize, observers: &mut Observ
         notify(TracedBlob::BottomDiff, name, blob)?;
     }
     let params = net.params().iter().filter(|param| param.layer == index);
-    let mut learning = params.filter(|param| param.lr_mult != Some(0.0));
-    learning
+    let mut trained_params = params.filter(|param| param.lr_mult != Some(0.0));
+    trained_params
         .try_for_each(|param| notify(TracedBlob::ParamDiff, &param.index.to_string(), param.blob()))
 }

@@ -225,10 +225,10 @@ pub enum TracedBlob {
 /// #         inner_product_param { num_output: 1 bias_term: false } }
 /// #       layer { name: "loss" type: "EuclideanLoss" bottom: "y" bottom: "t" top: "loss" } }"#;
 /// let mut solver = Solver::<f32>::new(parse_text(text, "solver")?, &CpuDevice::new())?;
-/// let mut left = 3;
+/// let mut remaining_iterations = 3;
 /// solver.set_action_function(move || {
-///     left -= 1;
-///     if left == 0 { Action::Stop } else { Action::Continue }
+///     remaining_iterations -= 1;
+///     if remaining_iterations == 0 { Action::Stop } else { Action::Continue }
 /// });
 /// solver.solve()?;
 /// assert_eq!(solver.iteration(), 3);

@@ -48,24 +48,24 @@ impl LrPolicy {
     /// Returns [`Error::InvalidData`] for an unknown `lr_policy` or a missing parameter of the
     /// policy.
     pub fn new(param: &SolverParameter) -> Result<Self> {
-        let missing = |field: &str| {
+        let missing_error = |field: &str| {
             let policy = param.lr_policy();
             Error::InvalidData(format!("lr_policy `{policy}` needs a {field}"))
         };
         let gamma = || match param.gamma {
             Some(gamma) if gamma >= 0.0 => Ok(f64::from(gamma)),
-            _ => Err(missing("gamma of at least 0")),
+            _ => Err(missing_error("gamma of at least 0")),
         };
-        let positive = |value: Option<i32>, field| match value {
+        let require_positive = |value: Option<i32>, field| match value {
             Some(value) if value > 0 => Ok(value as usize),
-            _ => Err(missing(field)),
+            _ => Err(missing_error(field)),
         };
         let power = f64::from(param.power());
         let kind = match param.lr_policy() {
             "fixed" => PolicyKind::Fixed,
             "step" => PolicyKind::Step {
                 gamma: gamma()?,
-                size: positive(param.stepsize, "positive stepsize")?,
+                size: require_positive(param.stepsize, "positive stepsize")?,
             },
             "exp" => PolicyKind::Exp { gamma: gamma()? },
             "inv" => PolicyKind::Inv { gamma: gamma()?, power },
@@ -75,10 +75,10 @@ impl LrPolicy {
             }
             "poly" => PolicyKind::Poly {
                 power,
-                end: positive(param.max_iter, "positive max_iter")? as f64,
+                end: require_positive(param.max_iter, "positive max_iter")? as f64,
             },
             "sigmoid" => {
-                let midpoint = positive(param.stepsize, "positive stepsize")? as f64;
+                let midpoint = require_positive(param.stepsize, "positive stepsize")? as f64;
                 PolicyKind::Sigmoid { gamma: gamma()?, midpoint }
             }
             other => {

@@ -158,18 +158,18 @@ fn test_definitions(param: &SolverParameter) -> Result<Vec<Definition>> {
     for file in &param.test_net {
         definitions.push(Definition::read(file)?);
     }
-    let common = match (&param.net_param, &param.net) {
+    let repeated_definition = match (&param.net_param, &param.net) {
         (Some(definition), _) => Some(Definition::inline(definition.clone())?),
         (None, Some(file)) => Some(Definition::read(file)?),
         (None, None) => None,
     };
     let (count, given) = (param.test_iter.len(), definitions.len());
-    if count < given || (count > given && common.is_none()) {
+    if count < given || (count > given && repeated_definition.is_none()) {
         let reason = format!("test_iter: {count} entries for {given} test nets");
         return Err(Error::InvalidData(reason));
     }
-    if let Some(common) = common {
-        definitions.resize(count, common);
+    if let Some(repeated_definition) = repeated_definition {
+        definitions.resize(count, repeated_definition);
     }
     if count > 0 && param.test_interval() <= 0 {
         let reason = "test nets need a positive test_interval; test_interval: 0 disables tests";

@@ -22,10 +22,10 @@ struct HistoryAndMasters<T: Element> {
 
 impl<T: Element> ParamState<T> {
     pub(super) fn new(net: &Net<T>, histories: usize) -> Result<Self> {
-        let has_masters = size_of::<T>() < size_of::<T::Acc>();
+        let has_master_weights = size_of::<T>() < size_of::<T::Acc>();
         let zero_state = |param: &Param<T>| {
             let zeros = || Blob::new(net.device(), param.blob().shape());
-            let masters = has_masters.then(zeros).transpose()?;
+            let masters = has_master_weights.then(zeros).transpose()?;
             let history = (0..histories).map(|_| zeros()).collect::<Result<_>>()?;
             Ok(HistoryAndMasters { masters, history })
         };

@@ -10,7 +10,7 @@ use crate::{
 };
 use std::collections::BTreeMap;
 
-type Maker<T> = Box<dyn Fn(&SolverParameter) -> Result<Box<dyn Method<T>>> + Send + Sync>;
+type Constructor<T> = Box<dyn Fn(&SolverParameter) -> Result<Box<dyn Method<T>>> + Send + Sync>;
 
 /// The constructors of solver methods, keyed by the solver's `type`. Unlike Caffe, cortado has no
 /// global registry: [`SolverBuilder::methods`](super::SolverBuilder::methods) sets the method
@@ -65,13 +65,13 @@ type Maker<T> = Box<dyn Fn(&SolverParameter) -> Result<Box<dyn Method<T>>> + Sen
 /// ```
 #[doc(alias = "SolverRegistry")]
 pub struct MethodRegistry<T: Element> {
-    makers: BTreeMap<String, Maker<T>>,
+    constructors: BTreeMap<String, Constructor<T>>,
 }
 
 impl<T: Element> MethodRegistry<T> {
     /// Creates a registry without solver methods.
     pub fn empty() -> Self {
-        Self { makers: BTreeMap::new() }
+        Self { constructors: BTreeMap::new() }
     }
 
     /// Creates a registry with Caffe's solver methods.
@@ -122,15 +122,15 @@ impl<T: Element> MethodRegistry<T> {
         M: Method<T> + 'static,
         F: Fn(&SolverParameter) -> Result<M> + Send + Sync + 'static,
     {
-        let make: Maker<T> = Box::new(move |param| Ok(Box::new(make(param)?)));
-        self.makers.insert(kind.to_owned(), make);
+        let make: Constructor<T> = Box::new(move |param| Ok(Box::new(make(param)?)));
+        self.constructors.insert(kind.to_owned(), make);
         self
     }
 
     /// Returns the names of the solver methods in alphabetical order.
     #[doc(alias = "SolverTypeList")]
     pub fn kinds(&self) -> impl Iterator<Item = &str> {
-        self.makers.keys().map(String::as_str)
+        self.constructors.keys().map(String::as_str)
     }
 
     /// Creates the solver method that a solver's definition names.
@@ -141,7 +141,7 @@ impl<T: Element> MethodRegistry<T> {
     #[doc(alias = "CreateSolver")]
     pub fn make(&self, param: &SolverParameter) -> Result<Box<dyn Method<T>>> {
         let kind = param.r#type();
-        let make = self.makers.get(kind).ok_or_else(|| {
+        let make = self.constructors.get(kind).ok_or_else(|| {
             let known = self.kinds().collect::<Vec<_>>().join(", ");
             let suggestion = did_you_mean(kind, self.kinds());
             let reason = format!("unknown solver type `{kind}`{suggestion}; known types: {known}");

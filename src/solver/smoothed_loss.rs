@@ -34,8 +34,8 @@ mod tests {
 
     #[test]
     fn smoothed_loss_is_the_mean_of_the_last_losses_only() {
-        let mut smoothed = SmoothedLoss::new(3);
-        let means = [6.0, 0.0, 3.0, 9.0, 0.0].map(|loss| smoothed.add(loss));
+        let mut smoothed_loss = SmoothedLoss::new(3);
+        let means = [6.0, 0.0, 3.0, 9.0, 0.0].map(|loss| smoothed_loss.add(loss));
         assert_eq!(means, [6.0, 3.0, 3.0, 4.0, 4.0]);
     }
 }

@@ -108,8 +108,8 @@ impl<T: Element> Solver<T> {
     }
 
     fn apply(&mut self, state: &SolverState, path: &Path) -> Result<()> {
-        let negative = |_| Error::InvalidData(format!("negative iteration {}", state.iter()));
-        let iteration = usize::try_from(state.iter()).map_err(negative)?;
+        let negative_error = |_| Error::InvalidData(format!("negative iteration {}", state.iter()));
+        let iteration = usize::try_from(state.iter()).map_err(negative_error)?;
         // Read and check the whole solver state before changing the solver, so that an error leaves
         // the solver unchanged.
         let history = self.state.read_history(&self.nets.train, &state.history)?;
@@ -161,10 +161,10 @@ impl<T: Element> Solver<T> {
     }
 
     fn state_message(&self, model: &Path) -> Result<SolverState> {
-        let too_many =
+        let too_many_error =
             || Error::InvalidData("iteration exceeds the 32-bit integer of a snapshot".into());
         Ok(SolverState {
-            iter: Some(i32::try_from(self.iteration).map_err(|_| too_many())?),
+            iter: Some(i32::try_from(self.iteration).map_err(|_| too_many_error())?),
             learned_net: Some(model.to_string_lossy().into_owned()),
             history: self.state.history()?,
             // The number of times that the policy has changed the learning rate up to the last
@@ -187,9 +187,8 @@ impl<T: Element> Solver<T> {
 /// Returns the path of the weights file: `model`, which the solver state names, or, if this file
 /// does not exist, an existing file with the same name in the directory of the solver state file.
 fn find_model(state: &Path, model: &Path) -> PathBuf {
-    let next_to_state =
-        state.parent().zip(model.file_name()).map(|(folder, file)| folder.join(file));
-    next_to_state.filter(|path| !model.exists() && path.exists()).unwrap_or_else(|| model.into())
+    let moved_model = state.parent().zip(model.file_name()).map(|(folder, file)| folder.join(file));
+    moved_model.filter(|path| !model.exists() && path.exists()).unwrap_or_else(|| model.into())
 }
 
 /// Fails if the solver cannot write snapshots. The solver's builder calls `check_writable`, because

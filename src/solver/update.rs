@@ -37,8 +37,8 @@ impl<T: Element> Solver<T> {
                 let layer = self.nets.train.layer_names().nth(param.layer).unwrap_or_default();
                 Some(format!("history of parameter {} of layer `{layer}`", param.index))
             };
-            let updated = self.method.update(&update, &learnable);
-            updated.map_err(|error| error.name_allocation(name))?;
+            let result = self.method.update(&update, &learnable);
+            result.map_err(|error| error.name_allocation(name))?;
         }
         Ok(())
     }

@@ -13,9 +13,9 @@
 //! let blob = Blob::from_vec(&device, &[2, 2], vec![1.0f32, 2.0, 3.0, 4.0])?;
 //! tensor_io::write_npy(&path, &blob.to_tensor()?)?;
 //!
-//! let mut half = Blob::<cortado::f16, _>::new(&device, &[])?;
-//! half.from_tensor(&tensor_io::read_npy(&path)?, true)?;
-//! assert_eq!(half.shape()[..], [2, 2]);
+//! let mut half_blob = Blob::<cortado::f16, _>::new(&device, &[])?;
+//! half_blob.from_tensor(&tensor_io::read_npy(&path)?, true)?;
+//! assert_eq!(half_blob.shape()[..], [2, 2]);
 //! # std::fs::remove_file(&path).unwrap();
 //! # Ok(())
 //! # }

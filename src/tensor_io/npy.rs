@@ -102,17 +102,20 @@ pub(super) fn parse(
     let header = header.map_err(|error| error.context(name))?;
 
     let size = header.dtype.size();
-    let want = header.shape.count().checked_mul(size);
-    let want = want.ok_or_else(|| invalid("the number of bytes overflows"))?;
-    check_len(want as u64)?;
+    let expected_len = header.shape.count().checked_mul(size);
+    let expected_len = expected_len.ok_or_else(|| invalid("the number of bytes overflows"))?;
+    check_len(expected_len as u64)?;
     let mut bytes = Vec::new();
     // Read one byte more than the shape needs, to detect a file that is too long. `bytes` grows
     // with the data that are read, so a wrong shape in the header does not cause a large
     // allocation.
-    input.take((want as u64).saturating_add(1)).read_to_end(&mut bytes).map_err(io)?;
-    if bytes.len() != want {
-        let more = if bytes.len() > want { "more" } else { "fewer" };
-        let reason = format!("found {more} values than the {want} bytes of shape {}", header.shape);
+    input.take((expected_len as u64).saturating_add(1)).read_to_end(&mut bytes).map_err(io)?;
+    if bytes.len() != expected_len {
+        let comparison = if bytes.len() > expected_len { "more" } else { "fewer" };
+        let reason = format!(
+            "found {comparison} values than the {expected_len} bytes of shape {}",
+            header.shape
+        );
         return Err(invalid(&reason));
     }
     if header.big_endian {

@@ -44,10 +44,10 @@ impl Header {
             }
         }
         text.expect_end()?;
-        let missing = |key| move || invalid(format!("the header has no key `{key}`"));
-        let (dtype, big_endian) = descr.ok_or_else(missing("descr"))?;
-        let fortran_order = order.ok_or_else(missing("fortran_order"))?;
-        let shape = Shape::new(&shape.ok_or_else(missing("shape"))?)?;
+        let missing_error = |key| move || invalid(format!("the header has no key `{key}`"));
+        let (dtype, big_endian) = descr.ok_or_else(missing_error("descr"))?;
+        let fortran_order = order.ok_or_else(missing_error("fortran_order"))?;
+        let shape = Shape::new(&shape.ok_or_else(missing_error("shape"))?)?;
         Ok(Self { dtype, big_endian, fortran_order, shape })
     }
 }

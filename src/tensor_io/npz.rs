@@ -33,9 +33,9 @@ pub fn read_npz(path: impl AsRef<Path>) -> Result<Vec<(String, Tensor)>> {
         ZipArchive::new(BufReader::new(file)).map_err(|error| zip_error(path, error))?;
     // Members of an archive may overlap in the file, so the limit applies to the sum of their
     // lengths.
-    let mut total = 0;
+    let mut total_len = 0;
     let mut check_len = |name: &str, len: u64| {
-        total = limits::check_expanded(name, len.checked_add(total), metadata.len())?;
+        total_len = limits::check_expanded(name, len.checked_add(total_len), metadata.len())?;
         Ok(())
     };
     (0..archive.len()).map(|index| read_member(&mut archive, index, path, &mut check_len)).collect()
@@ -52,8 +52,8 @@ pub fn read_npz(path: impl AsRef<Path>) -> Result<Vec<(String, Tensor)>> {
 /// extracts the archive.
 pub fn write_npz(path: impl AsRef<Path>, tensors: &[(String, Tensor)]) -> Result<()> {
     let path = path.as_ref();
-    let checked = check_distinct_names(tensors).and_then(|()| check_relative_names(tensors));
-    checked.map_err(|error| error.context(path.display().to_string()))?;
+    let name_check = check_distinct_names(tensors).and_then(|()| check_relative_names(tensors));
+    name_check.map_err(|error| error.context(path.display().to_string()))?;
     let mut archive = ZipWriter::new(Cursor::new(Vec::new()));
     for (name, tensor) in tensors {
         let bytes = npy::to_bytes(tensor)?;
@@ -90,11 +90,11 @@ fn read_member(
 fn check_relative_names(tensors: &[(String, Tensor)]) -> Result<()> {
     let is_normal = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
     // A backslash separates folders on Windows, and a colon follows the letter of a drive.
-    let escapes = |name: &str| {
+    let leaves_folder = |name: &str| {
         !Path::new(&name.replace('\\', "/")).components().all(is_normal)
             || name.as_bytes().get(1) == Some(&b':')
     };
-    match tensors.iter().find(|(name, _)| escapes(name)) {
+    match tensors.iter().find(|(name, _)| leaves_folder(name)) {
         Some((name, _)) => Err(Error::InvalidData(format!(
             "the name `{}` is a path outside the folder of the archive; rename the layer",
             limits::quoted(name)

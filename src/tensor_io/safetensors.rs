@@ -62,16 +62,17 @@ fn parse(bytes: &[u8]) -> Result<Vec<(String, Tensor)>> {
 
 /// Splits the content of a safetensors file into the JSON header and the bytes of all tensors.
 fn split(bytes: &[u8]) -> Result<(&[u8], &[u8])> {
-    let no_header = || Error::InvalidData("not a safetensors file".into());
-    let (length, rest) = bytes.split_first_chunk::<LENGTH_BYTES>().ok_or_else(no_header)?;
-    let length = usize::try_from(u64::from_le_bytes(*length)).map_err(|_| no_header())?;
-    rest.split_at_checked(length).ok_or_else(no_header)
+    let no_header_error = || Error::InvalidData("not a safetensors file".into());
+    let (length, rest) = bytes.split_first_chunk::<LENGTH_BYTES>().ok_or_else(no_header_error)?;
+    let length = usize::try_from(u64::from_le_bytes(*length)).map_err(|_| no_header_error())?;
+    rest.split_at_checked(length).ok_or_else(no_header_error)
 }
 
 fn tensor(metadata: &Metadata, data: &[u8], name: &str) -> Result<Tensor> {
     let name_tensor = |error: Error| error.context(format!("tensor `{name}`"));
-    let damaged = || name_tensor(Error::InvalidData("the values lie outside the file".into()));
-    let info = metadata.info(name).ok_or_else(damaged)?;
+    let damaged_error =
+        || name_tensor(Error::InvalidData("the values lie outside the file".into()));
+    let info = metadata.info(name).ok_or_else(damaged_error)?;
     let dtype = match info.dtype {
         Dtype::F16 => DType::F16,
         Dtype::BF16 => DType::Bf16,
@@ -84,7 +85,7 @@ fn tensor(metadata: &Metadata, data: &[u8], name: &str) -> Result<Tensor> {
         }
     };
     let (start, end) = info.data_offsets;
-    let bytes = data.get(start..end).ok_or_else(damaged)?;
+    let bytes = data.get(start..end).ok_or_else(damaged_error)?;
     Tensor::new(dtype, &info.shape, bytes.to_vec()).map_err(name_tensor)
 }
 

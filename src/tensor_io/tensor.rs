@@ -15,9 +15,9 @@ use std::collections::HashSet;
 /// use cortado::{DType, f16, tensor_io::Tensor};
 ///
 /// let tensor = Tensor::from_values(&[2, 2], &[1.0_f32, 2.0, 3.0, 4.0])?;
-/// let half = tensor.to_dtype(DType::F16)?;
-/// assert_eq!((tensor.bytes().len(), half.bytes().len()), (16, 8));
-/// assert_eq!(half.to_vec::<f16>()?[3], f16::from_f32(4.0));
+/// let half_tensor = tensor.to_dtype(DType::F16)?;
+/// assert_eq!((tensor.bytes().len(), half_tensor.bytes().len()), (16, 8));
+/// assert_eq!(half_tensor.to_vec::<f16>()?[3], f16::from_f32(4.0));
 /// # Ok::<(), cortado::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]

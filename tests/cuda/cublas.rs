@@ -57,8 +57,8 @@ fn multiply_by_ones(queue: &CudaDevice, n: usize, value: f32) -> Blob<f32, CudaD
 fn f32_operands_are_rounded_only_if_tf32_is_allowed() {
     let value = 1.0 + 1.0 / 4096.0;
     for (tf32, rounded) in [(false, value), (true, 1.0)] {
-        let builtin = or_skip!(gpu_with(0, |builder| builder.tf32(tf32)));
-        for device in [builtin, or_skip!(gpu(0, tf32))] {
+        let builtin_gpu = or_skip!(gpu_with(0, |builder| builder.tf32(tf32)));
+        for device in [builtin_gpu, or_skip!(gpu(0, tf32))] {
             let c = multiply_by_ones(&device, 256, value);
             assert_eq!(c.data().unwrap().host().unwrap(), [256.0 * rounded; 256 * 256]);
         }
@@ -81,10 +81,10 @@ fn too_little_memory_for_the_cublas_workspace_is_an_error() {
     if gpu_required() {
         return;
     }
-    let small = or_skip!(gpu(3, false));
-    let [a, c] = [(); 2].map(|()| Blob::<f32, _>::new(&small, &[4, 4]).unwrap());
+    let small_gpu = or_skip!(gpu(3, false));
+    let [a, c] = [(); 2].map(|()| Blob::<f32, _>::new(&small_gpu, &[4, 4]).unwrap());
     let (a, mut c) = (a.data().unwrap(), c.data_mut().unwrap());
-    let error = small.gemm(&Gemm::new(4, 4, 4), a.view(), a.view(), c.view_mut()).unwrap_err();
+    let error = small_gpu.gemm(&Gemm::new(4, 4, 4), a.view(), a.view(), c.view_mut()).unwrap_err();
     assert!(matches!(error, Error::OutOfMemory { .. }), "{error}");
 }
 
@@ -96,13 +96,13 @@ fn without_cublas_the_error_lists_the_paths_tried() {
     }
     let error = |path: &str| builder.clone().cublas_path(path).open(0).unwrap_err().to_string();
     let message = error("/nowhere");
-    let start = "device `cuda:0`: cuBLAS not found: cannot open any of /nowhere (";
-    assert!(message.starts_with(start), "{message}");
+    let message_start = "device `cuda:0`: cuBLAS not found: cannot open any of /nowhere (";
+    assert!(message.starts_with(message_start), "{message}");
     assert!(message.ends_with("; set CORTADO_CUBLAS to its path"), "{message}");
 
-    let empty = env::temp_dir().join("no_cublas");
-    fs::create_dir_all(&empty).unwrap();
-    let message = error(empty.to_str().unwrap());
+    let empty_folder = env::temp_dir().join("no_cublas");
+    fs::create_dir_all(&empty_folder).unwrap();
+    let message = error(empty_folder.to_str().unwrap());
     assert!(message.contains("libcublas.so.13, "), "{message}");
     assert!(message.contains("no_cublas/libcublas.so ("), "{message}");
 

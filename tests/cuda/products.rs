@@ -139,8 +139,8 @@ fn gemv_kernels<T: Element>() -> Vec<Kernel<T>> {
     for (m, n) in [(3, 9001), (9000, 3), (70, 2048), (300, 600)] {
         for trans in [Transpose::No, Transpose::Yes] {
             let op = Gemv::<T>::new(trans, m, n);
-            let padded = op.leading_dim(n + 8).alpha(T::acc(2.0)).beta(T::acc(3.0));
-            kernels.extend([op, padded].map(Kernel::Gemv));
+            let padded_op = op.leading_dim(n + 8).alpha(T::acc(2.0)).beta(T::acc(3.0));
+            kernels.extend([op, padded_op].map(Kernel::Gemv));
         }
     }
     kernels

@@ -59,8 +59,9 @@ fn check_step(net: NetParameter, losses: u64) {
         let (_record, _policy) = (record.open(), ledger::set_fallback_policy(Policy::Deny));
         solver.step(1).unwrap();
     }
-    let transferred = [EventKind::Upload, EventKind::Download].map(|kind| record.total(kind).bytes);
-    assert_eq!(transferred, [inputs, 4 * losses], "{:#?}", record.entries());
+    let transferred_bytes =
+        [EventKind::Upload, EventKind::Download].map(|kind| record.total(kind).bytes);
+    assert_eq!(transferred_bytes, [inputs, 4 * losses], "{:#?}", record.entries());
 }
 
 #[test]

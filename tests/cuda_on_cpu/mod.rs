@@ -34,8 +34,8 @@ pub(crate) fn library() -> Option<PathBuf> {
         let driver = files(folder, "cc").into_iter().map(|source| (source, false));
         let kernels = files(&sources, "cu").into_iter().map(|source| (source, true));
         let out = &out;
-        let build = |(source, kernels): (PathBuf, bool)| {
-            scope.spawn(move || object(&source, kernels, headers, out))
+        let build = |(source, has_kernels): (PathBuf, bool)| {
+            scope.spawn(move || object(&source, has_kernels, headers, out))
         };
         let builds: Vec<_> = driver.chain(kernels).map(build).collect();
         builds.into_iter().map(|build| build.join().unwrap()).collect()
@@ -59,11 +59,11 @@ fn root() -> &'static Path {
 /// Links object files to a shared library unless the library already exists.
 fn link(objects: &[PathBuf], library: PathBuf) -> PathBuf {
     if !library.exists() {
-        let unfinished = library.with_extension("unfinished");
+        let temporary_file = library.with_extension("unfinished");
         let mut command = Command::new("g++");
-        command.args(sanitizer()).arg("-shared").args(objects).arg("-o").arg(&unfinished);
+        command.args(sanitizer()).arg("-shared").args(objects).arg("-o").arg(&temporary_file);
         run(command);
-        fs::rename(unfinished, &library).unwrap();
+        fs::rename(temporary_file, &library).unwrap();
     }
     library
 }
@@ -74,9 +74,9 @@ fn sanitizer() -> Option<&'static str> {
 }
 
 /// Compiles one C++ or kernel source file unless its object file exists. The name of the object
-/// file contains a hash of the source, the headers and the flags. `kernels` states whether the
+/// file contains a hash of the source, the headers and the flags. `has_kernels` states whether the
 /// source contains kernels.
-fn object(source: &Path, kernels: bool, headers: u64, out: &Path) -> PathBuf {
+fn object(source: &Path, has_kernels: bool, headers: u64, out: &Path) -> PathBuf {
     let stem = source.file_stem().unwrap().to_string_lossy();
     let mut hasher = DefaultHasher::new();
     (headers, digest([source.to_owned()].iter()), FLAGS, sanitizer()).hash(&mut hasher);
@@ -88,19 +88,19 @@ fn object(source: &Path, kernels: bool, headers: u64, out: &Path) -> PathBuf {
     let source = fs::canonicalize(source).unwrap();
     let mut compile = compiler();
     compile.args(FLAGS).args(sanitizer());
-    if kernels {
-        let registered = out.join(format!("{base}.cc"));
-        fs::write(&registered, registrations(&source)).unwrap();
-        compile.arg("-include").arg("builtins.h").arg("-c").arg(registered);
+    if has_kernels {
+        let registration_file = out.join(format!("{base}.cc"));
+        fs::write(&registration_file, registrations(&source)).unwrap();
+        compile.arg("-include").arg("builtins.h").arg("-c").arg(registration_file);
     } else {
         compile.arg("-c").arg(source);
     }
     // The compiler writes to a temporary name, so that an interrupted build leaves no incomplete
     // object file.
-    let unfinished = out.join(format!("{base}.unfinished"));
-    compile.arg("-o").arg(&unfinished);
+    let temporary_file = out.join(format!("{base}.unfinished"));
+    compile.arg("-o").arg(&temporary_file);
     run(compile);
-    fs::rename(unfinished, &object).unwrap();
+    fs::rename(temporary_file, &object).unwrap();
     object
 }
 

@@ -143,8 +143,8 @@ fn errors_of_damaged_files_name_the_byte_and_the_field() {
         "13, in layer[1].blobs[0].data: packed length of 7 bytes is not a multiple of 4"
     );
 
-    let unknown = field(&[0x3a], &[0xa3, 0x06, 0x08]);
-    let error = read_error::<BlobProto>(&unknown);
+    let unknown_field = field(&[0x3a], &[0xa3, 0x06, 0x08]);
+    let error = read_error::<BlobProto>(&unknown_field);
     assert_eq!(error, "5, in shape.field 100: truncated varint");
 }
 
@@ -152,9 +152,9 @@ fn errors_of_damaged_files_name_the_byte_and_the_field() {
 fn files_of_another_type_are_rejected() {
     let (net, state) = (net().encode_to_vec(), state().encode_to_vec());
     let (blob, datum) = (blob(&[2, 3], 6).encode_to_vec(), datum().encode_to_vec());
-    let vector = BlobProtoVector { blobs: vec![BlobProto::decode(&blob[..]).unwrap()] };
-    let vector = vector.encode_to_vec();
-    for bytes in [&net, &blob, &vector, &datum[..]] {
+    let blob_vector = BlobProtoVector { blobs: vec![BlobProto::decode(&blob[..]).unwrap()] };
+    let blob_vector = blob_vector.encode_to_vec();
+    for bytes in [&net, &blob, &blob_vector, &datum[..]] {
         let read = parse_binary::<SolverState>(bytes, "");
         // The bytes of a datum are a valid solver state, because field 1 (`channels`) is read as
         // `iter`.
@@ -221,14 +221,16 @@ fn overlong_varints_are_rejected() {
 
 #[test]
 fn groups_nested_more_than_100_deep_are_rejected() {
-    let groups = |depth: usize| {
+    let nested_groups = |depth: usize| {
         let (open, close) = (vec![0x7b; depth], vec![0x7c; depth]);
         [&field(&[0x2a], &[0; 4])[..], &open, &close].concat()
     };
-    assert_eq!(parse_binary::<BlobProto>(&groups(90), "").unwrap().data, [0.0]);
+    assert_eq!(parse_binary::<BlobProto>(&nested_groups(90), "").unwrap().data, [0.0]);
     for depth in [101, 200, 1_000_000] {
-        assert!(read_error::<BlobProto>(&groups(depth)).ends_with("nested more than 100 deep"));
-        read_error::<BlobProto>(&groups(depth)[..depth]);
+        assert!(
+            read_error::<BlobProto>(&nested_groups(depth)).ends_with("nested more than 100 deep")
+        );
+        read_error::<BlobProto>(&nested_groups(depth)[..depth]);
     }
 }
 

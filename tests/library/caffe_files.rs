@@ -187,14 +187,14 @@ fn blobs_are_written_as_by_caffe() {
             continue;
         }
         let bytes = fs::read(folder.join(format!("cases/{}.bin", row.name))).unwrap();
-        let written = match kind.starts_with("f32") {
+        let written_bytes = match kind.starts_with("f32") {
             true => reencode::<f32>(row, &bytes, index, kind.ends_with("diff")),
             false => reencode::<f64>(row, &bytes, index, kind.ends_with("diff")),
         };
-        let written = written.unwrap_or_else(|| panic!("{}: refused", output[0]));
+        let written_bytes = written_bytes.unwrap_or_else(|| panic!("{}: refused", output[0]));
         let hash: String =
-            Sha256::digest(&written).iter().map(|byte| format!("{byte:02x}")).collect();
-        assert_eq!((written.len().to_string(), hash), (output[1].clone(), output[2].clone()));
+            Sha256::digest(&written_bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!((written_bytes.len().to_string(), hash), (output[1].clone(), output[2].clone()));
         compared_count += 1;
     }
     assert!(compared_count > 150, "{compared_count}");

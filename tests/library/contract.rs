@@ -55,14 +55,18 @@ fn the_documentation_of_every_kernel_states_the_lengths_of_its_operands() {
     ]
     .concat();
     let names = cortado::kernel::names().chain(["convolve_with_activation"]);
-    let missing = names.filter(|name| {
+    let undocumented_kernels = names.filter(|name| {
         let declaration = [format!("fn {name}<"), format!("fn {name}(")];
         let start = declaration.iter().find_map(|declaration| sources.find(declaration));
         let before = &sources[..start.unwrap_or_else(|| panic!("no declaration of {name}"))];
         let doc = before.rsplit("\n\n").next().unwrap_or_default();
         !doc.contains("/// Lengths: ")
     });
-    assert_eq!(missing.collect::<Vec<_>>(), [""; 0], "kernels without a line `Lengths: `");
+    assert_eq!(
+        undocumented_kernels.collect::<Vec<_>>(),
+        [""; 0],
+        "kernels without a line `Lengths: `"
+    );
 }
 
 const NAN: f64 = f64::NAN;
@@ -282,7 +286,7 @@ fn pooling_and_convolution<T: Element>() {
     // The maximum of a window starts at the lowest finite number, which no element of window 0
     // exceeds. Window 2 begins beyond the input.
     let op = Pool2d::new(1, [1, 8], [1, 2], [1, 5], [0, 0], PoolRounding::Ceil).unwrap();
-    let lowest = match T::DTYPE.name() {
+    let lowest_number = match T::DTYPE.name() {
         "f16" => f16::MIN.to_f64(),
         "bf16" => bf16::MIN.to_f64(),
         _ => f64::from(f32::MIN),
@@ -290,7 +294,7 @@ fn pooling_and_convolution<T: Element>() {
     let x = to_elements::<T>(&[NAN, -INF, 0.0, 0.0, 0.0, 4.0, 4.0, 0.0]);
     let (mut y, mut mask) = (to_elements::<T>(&[0.0; 3]), [9; 3]);
     slices::max_pool(w, &op, &x, &mut y, &mut mask).unwrap();
-    expect(&y, &[lowest, 4.0, lowest]);
+    expect(&y, &[lowest_number, 4.0, lowest_number]);
     assert_eq!(mask, [-1, 5, -1]);
     let mut dx = to_elements::<T>(&[NAN; 8]);
     slices::max_pool_backward(w, &op, &to_elements(&[1.0, 2.0, 3.0]), &mask, &mut dx).unwrap();

@@ -102,7 +102,7 @@ fn only_fusible_activations_are_fused() {
     let fused_count = |text: &str, phase| {
         let device = Observed::default();
         net::<f32, _>(text, &device, phase).forward().unwrap();
-        device.fused.load(Relaxed)
+        device.fused_count.load(Relaxed)
     };
     for phase in [Phase::Train, Phase::Test] {
         for next in fusible_layers() {
@@ -126,7 +126,7 @@ fn a_partial_pass_that_ends_before_the_activation_is_not_fused() {
     let text = CONVOLUTION.to_owned() + &layer_after("ReLU", "c", "");
     let mut net = net::<f32, _>(&text, &device, Phase::Train);
     net.forward_layers(0..2).unwrap();
-    assert_eq!(device.fused.load(Relaxed), 0);
+    assert_eq!(device.fused_count.load(Relaxed), 0);
     let c = |net: &Net<f32>| values(net, "c");
     let sums = c(&net);
     assert!(sums.iter().any(|&sum| sum < 0.0));
@@ -134,7 +134,7 @@ fn a_partial_pass_that_ends_before_the_activation_is_not_fused() {
     let want: Vec<f32> = sums.iter().map(|sum| sum.max(0.0)).collect();
     assert_eq!(c(&net), want);
     net.forward_layers(1..3).unwrap();
-    assert_eq!((c(&net), device.fused.load(Relaxed)), (want, 1));
+    assert_eq!((c(&net), device.fused_count.load(Relaxed)), (want, 1));
 }
 
 #[test]
@@ -165,14 +165,14 @@ fn fused_layers_in_nets_that_reuse_memory_have_the_same_results() {
     let device = Observed::default();
     let mut separate_net = net::<f32, _>(&text, &device, Phase::Test);
     forward_one_by_one(&mut separate_net);
-    assert_eq!(device.fused.load(Relaxed), 0);
+    assert_eq!(device.fused_count.load(Relaxed), 0);
     let definition = proto::parse_text(&text, "net.prototxt").unwrap();
     let builder = Net::<f32>::builder(&device).seed(5).reuse_memory(true);
     let mut reusing_net = builder.build(&definition).unwrap();
     let [x, mut target] = [&separate_net, &reusing_net].map(|net| net.blob("x").unwrap().share());
     target.copy_from(&x, false, false).unwrap();
     reusing_net.forward().unwrap();
-    assert_eq!(device.fused.load(Relaxed), 2);
+    assert_eq!(device.fused_count.load(Relaxed), 2);
     assert_eq!(values(&reusing_net, "y"), values(&separate_net, "y"));
 }
 
@@ -203,10 +203,10 @@ fn training_with_fused_layers_is_bit_identical() {
             let data = param.blob().data().unwrap();
             data.host().unwrap().iter().map(|value| value.to_bits()).collect::<Vec<_>>()
         });
-        (weights.collect::<Vec<_>>().concat(), device.fused.load(Relaxed))
+        (weights.collect::<Vec<_>>().concat(), device.fused_count.load(Relaxed))
     };
-    let (fused_weights, fused) = train("");
-    let (weights, not_fused) = train("debug_info: true display: 1");
-    assert_eq!((fused, not_fused), (4, 0));
+    let (fused_weights, fused_count) = train("");
+    let (weights, unfused_count) = train("debug_info: true display: 1");
+    assert_eq!((fused_count, unfused_count), (4, 0));
     assert!(fused_weights == weights, "weights differ");
 }

@@ -114,13 +114,13 @@ fn hdf5_files_with_other_extensions_are_recognized_by_content() {
 #[test]
 fn gradients_in_hdf5_files_are_read_and_written() {
     let read = proto::read_trained_net(fixture("diffs.caffemodel.h5")).unwrap();
-    let negated = |dim: &[i64], start| {
+    let negated_ramp = |dim: &[i64], start| {
         ramp(dim, start).data.into_iter().map(|value| -value).collect::<Vec<_>>()
     };
-    assert_eq!(read.layer[0].blobs[0].diff, negated(&[8, 8], -32));
+    assert_eq!(read.layer[0].blobs[0].diff, negated_ramp(&[8, 8], -32));
     // A blob that shares another blob's values has a separate gradient.
     let shared_blob = &read.layer[1].blobs[0];
-    assert_eq!((&shared_blob.data[..], &shared_blob.diff), (&[][..], &negated(&[8, 8], -32)));
+    assert_eq!((&shared_blob.data[..], &shared_blob.diff), (&[][..], &negated_ramp(&[8, 8], -32)));
     assert_eq!(shared_blob.shape, ramp(&[8, 8], 0).shape);
 
     let path = output_path("diffs.caffemodel.h5");
@@ -322,17 +322,18 @@ fn caffes_snapshots_are_converted_to_hdf5_and_back() {
             };
             assert!(bytes(&got.blobs) == bytes(&layer.blobs), "{} {}", row[0], layer.name());
         }
-        let binary = proto::read_solver_state(case.join("snap_iter_10.solverstate")).unwrap();
-        proto::write_solver_state(&state, &binary).unwrap();
+        let binary_state = proto::read_solver_state(case.join("snap_iter_10.solverstate")).unwrap();
+        proto::write_solver_state(&state, &binary_state).unwrap();
         let read = proto::read_solver_state(&state).unwrap();
-        assert!(read.encode_to_vec() == binary.encode_to_vec(), "{}", row[0]);
+        assert!(read.encode_to_vec() == binary_state.encode_to_vec(), "{}", row[0]);
     }
 }
 
 fn inputs(case: &Path) -> Vec<(String, BlobProto)> {
-    let golden: BlobProtoVector = proto::read_binary(case.join("golden.binaryproto")).unwrap();
+    let golden_blobs: BlobProtoVector =
+        proto::read_binary(case.join("golden.binaryproto")).unwrap();
     let index = fs::read_to_string(case.join("index.tsv")).unwrap();
-    let blobs = index.lines().zip(golden.blobs);
+    let blobs = index.lines().zip(golden_blobs.blobs);
     let name = |line: &str| line.strip_prefix("input\t").map(str::to_owned);
     blobs.filter_map(|(line, blob)| Some((name(line)?, blob))).collect()
 }
@@ -353,12 +354,12 @@ fn runs_resumed_from_hdf5_and_binary_files_are_bit_identical() {
         }
         param.snapshot = Some(0);
         // The test skips golden cases whose layers cortado does not support.
-        let Ok(mut binary) = Solver::<f32>::new(param.clone(), &device) else { continue };
+        let Ok(mut binary_solver) = Solver::<f32>::new(param.clone(), &device) else { continue };
         let mut hdf5 = Solver::<f32>::new(param, &device).unwrap();
 
         let net = proto::read_trained_net(case.join("snap_iter_10.caffemodel")).unwrap();
         let mut state = proto::read_solver_state(case.join("snap_iter_10.solverstate")).unwrap();
-        for (solver, suffix) in [(&mut binary, ""), (&mut hdf5, ".h5")] {
+        for (solver, suffix) in [(&mut binary_solver, ""), (&mut hdf5, ".h5")] {
             let model = output_path(&format!("resumed.caffemodel{suffix}"));
             let path = output_path(&format!("resumed.solverstate{suffix}"));
             let mut net = net.clone();
@@ -378,7 +379,7 @@ fn runs_resumed_from_hdf5_and_binary_files_are_bit_identical() {
         }
         let weight_bytes =
             |solver: &Solver<f32>| solver.net().to_proto(false).unwrap().encode_to_vec();
-        assert!(weight_bytes(&binary) == weight_bytes(&hdf5), "{}", row[0]);
+        assert!(weight_bytes(&binary_solver) == weight_bytes(&hdf5), "{}", row[0]);
         resumed_count += 1;
     }
     assert!(resumed_count > 5, "{resumed_count}");

@@ -37,9 +37,9 @@ impl Sources {
     fn read_folder(folder: &Path) -> Self {
         let mut files = BTreeMap::new();
         for path in rust_files(folder) {
-            let relative = path.strip_prefix(folder).unwrap().with_extension("");
+            let relative_path = path.strip_prefix(folder).unwrap().with_extension("");
             let mut module = vec![String::from("crate")];
-            module.extend(relative.iter().map(|part| part.to_str().unwrap().to_owned()));
+            module.extend(relative_path.iter().map(|part| part.to_str().unwrap().to_owned()));
             if ["mod", "lib", "main"].contains(&&**module.last().unwrap()) {
                 module.pop();
             }

@@ -63,8 +63,8 @@ fn transfers_are_attributed_to_kernel_element_type_and_call_site() {
     assert!(table.contains("gemm") && table.contains("(direct access)"), "{table}");
     ledger.clear();
     assert!(ledger.entries().is_empty());
-    let none = "no copies between host and device, no fallbacks to the host\n";
-    assert_eq!(ledger.to_string(), none);
+    let empty_report = "no copies between host and device, no fallbacks to the host\n";
+    assert_eq!(ledger.to_string(), empty_report);
 }
 
 #[test]
@@ -134,12 +134,12 @@ fn policies_and_ledgers_apply_to_other_threads_only_through_a_context() {
     std::thread::scope(|scope| {
         let thread = scope.spawn(move || {
             let _context = context.enter();
-            let denied = copy();
+            let denied_copy = copy();
             let _inner_policy = ledger::set_transfer_policy(Policy::Allow);
-            (denied, copy())
+            (denied_copy, copy())
         });
-        let (denied, allowed) = thread.join().unwrap();
-        assert!(denied.is_err() && allowed.is_ok());
+        let (denied_copy, allowed) = thread.join().unwrap();
+        assert!(denied_copy.is_err() && allowed.is_ok());
     });
     assert_eq!(ledger.total(EventKind::Upload), Total { count: 1, bytes: 8 });
 }

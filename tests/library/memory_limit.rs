@@ -82,14 +82,14 @@ fn an_error_of_a_net_names_the_layer_and_the_blob() {
     let start = "layer `back`: data of parameter 0 of shape [10, 100]: ";
     assert_limit(net(8799), 4000, start);
 
-    let mut small = net(8800).unwrap();
+    let mut small_net = net(8800).unwrap();
     let start = "layer `ip` (InnerProduct): data of blob `y` of shape [10, 100]: ";
-    assert_limit(small.forward(), 4000, start);
+    assert_limit(small_net.forward(), 4000, start);
     // The forward pass needs the weights (8000 bytes), x, t and z (1200), y (4000), the loss, its
     // gradient, and the difference of z and t (400).
-    let mut forward_only = net(8000 + 1200 + 4000 + 2 * 4 + 400).unwrap();
-    forward_only.forward().unwrap();
-    let error = forward_only.backward().unwrap_err();
+    let mut forward_only_net = net(8000 + 1200 + 4000 + 2 * 4 + 400).unwrap();
+    forward_only_net.forward().unwrap();
+    let error = forward_only_net.backward().unwrap_err();
     assert!(matches!(error.root(), Error::MemoryLimit { .. }), "{error}");
     assert!(error.to_string().contains(": diff of blob `"), "{error}");
 }

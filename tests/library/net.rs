@@ -117,13 +117,13 @@ fn weights_are_copied_and_shared_by_layer_name() {
     assert_eq!((&new_weights[0], &new_weights[2]), (&weights(&source)[2], &old_weights[2]));
     // Weights with no layer name in common with the net are an error, unless the caller allows
     // them.
-    let other = build(&after_x(&inner_product("d", "x", "y", ""))).unwrap();
-    let other = other.to_proto(false).unwrap();
-    let message = target.copy_trained_from(&other).unwrap_err().to_string();
+    let other_weights = build(&after_x(&inner_product("d", "x", "y", ""))).unwrap();
+    let other_weights = other_weights.to_proto(false).unwrap();
+    let message = target.copy_trained_from(&other_weights).unwrap_err().to_string();
     let want = "no layer name in common with the net: the weights have `d`; the net has `b`, `c`";
     assert_eq!(message, want);
     let options = CopyOptions { allow_no_match: true };
-    assert_eq!(target.copy_trained_from_with(&other, options).unwrap(), [""; 0]);
+    assert_eq!(target.copy_trained_from_with(&other_weights, options).unwrap(), [""; 0]);
     assert_eq!(weights(&target), new_weights);
     // The target net has a copy of the source net's weights, so changing the copy must not change
     // the source net.
@@ -155,17 +155,18 @@ fn an_error_of_a_net_from_a_file_names_the_file_and_the_line() {
     let file = file.display();
     let ip = inner_product("ip", "x", "y", "");
     assert_eq!(error(&after_x(&ip)), Ok(2));
-    let wrong = ip.replace("num_output: 3", "num_output: 0");
-    let message = error(&after_x(&format!("# comment\n\n{wrong}"))).unwrap_err();
+    let invalid_layer = ip.replace("num_output: 3", "num_output: 0");
+    let message = error(&after_x(&format!("# comment\n\n{invalid_layer}"))).unwrap_err();
     assert!(message.starts_with(&format!("{file}:4: layer `ip`: ")), "{message}");
     // A layer that the phase excludes has the same name as the invalid layer.
-    let both = wrong.replace("\"InnerProduct\"", "\"InnerProduct\" exclude { phase: TRAIN }");
+    let excluded_layer =
+        invalid_layer.replace("\"InnerProduct\"", "\"InnerProduct\" exclude { phase: TRAIN }");
     let message = error(&after_x(&format!(
-        "{}\n{both}",
-        wrong.replace("\"InnerProduct\"", "\"InnerProduct\" include { phase: TRAIN }")
+        "{}\n{excluded_layer}",
+        invalid_layer.replace("\"InnerProduct\"", "\"InnerProduct\" include { phase: TRAIN }")
     )));
     assert!(message.unwrap_err().starts_with(&format!("{file}:4: layer `ip`: ")));
-    let message = error(&after_x(&format!("{wrong}\n{wrong}"))).unwrap_err();
+    let message = error(&after_x(&format!("{invalid_layer}\n{invalid_layer}"))).unwrap_err();
     assert!(message.starts_with(&format!("{file}: layer `ip`: ")), "{message}");
     assert_eq!(error("").unwrap_err(), format!("{file}: net has no layers"));
     assert_eq!(
@@ -318,10 +319,10 @@ fn partial_forward_passes_equal_a_whole_pass() {
         |net: &SimulatedNet| net.blob("e").unwrap().data().unwrap().host().unwrap().to_vec();
     assert_eq!(values(partial_net), values(whole_net));
     partial_net.backward_layers(layers - 1..layers).unwrap();
-    for wrong in [0..layers + 1, layers + 1..layers + 2] {
-        let error = partial_net.forward_layers(wrong.clone()).unwrap_err().to_string();
+    for wrong_range in [0..layers + 1, layers + 1..layers + 2] {
+        let error = partial_net.forward_layers(wrong_range.clone()).unwrap_err().to_string();
         assert!(error.contains(&format!("{layers} layers")), "{error}");
-        assert!(partial_net.backward_layers(wrong).is_err());
+        assert!(partial_net.backward_layers(wrong_range).is_err());
     }
 }
 

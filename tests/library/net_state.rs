@@ -13,10 +13,10 @@ pub(crate) struct RequestedState {
 impl RequestedState {
     /// Reads the requested state from columns 2 to 4 of a row of `cases.tsv`.
     pub(crate) fn from_row(row: &[String]) -> Self {
-        let requested = |column: usize| (row[column] != "-").then_some(&row[column]);
-        let phase = requested(2).map(|name| Phase::from_str_name(name).unwrap());
-        let level = requested(3).map(|level| level.parse().unwrap());
-        let stages = requested(4).into_iter().flat_map(|stages| stages.split(','));
+        let requested_value = |column: usize| (row[column] != "-").then_some(&row[column]);
+        let phase = requested_value(2).map(|name| Phase::from_str_name(name).unwrap());
+        let level = requested_value(3).map(|level| level.parse().unwrap());
+        let stages = requested_value(4).into_iter().flat_map(|stages| stages.split(','));
         Self { phase, level, stages: stages.map(str::to_owned).collect() }
     }
 

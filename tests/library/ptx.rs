@@ -46,9 +46,9 @@ fn committed_ptx_equals_the_output_of_nvcc() {
     let names: Vec<&str> = sources.names().collect();
     sources::compile(Path::new(&nvcc), &names, &folder).unwrap();
     for committed in ptx_paths(&sources, Path::new("kernels/ptx")) {
-        let compiled = folder.join(committed.strip_prefix("kernels/ptx").unwrap());
+        let compiled_file = folder.join(committed.strip_prefix("kernels/ptx").unwrap());
         let is_equal =
-            fs::read_to_string(compiled).unwrap() == fs::read_to_string(&committed).unwrap();
+            fs::read_to_string(compiled_file).unwrap() == fs::read_to_string(&committed).unwrap();
         assert!(
             is_equal,
             "{} differs from the output of nvcc; run scripts/ptx",

@@ -14,7 +14,7 @@ use std::sync::{
 /// have a bug.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Observed {
-    pub(crate) fused: Arc<AtomicUsize>,
+    pub(crate) fused_count: Arc<AtomicUsize>,
     pub(crate) axpy: Axpy,
 }
 
@@ -82,7 +82,7 @@ impl Conv for Observed {
         function: Unary<T::Acc>,
         y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        self.fused.fetch_add(1, Relaxed);
+        self.fused_count.fetch_add(1, Relaxed);
         fallback::convolve_with_activation(self, op, x, filters, bias, function, y)
     }
 }

@@ -239,8 +239,8 @@ fn a_blob_converts_tensors_of_any_element_type() {
     assert_eq!(blob.to_tensor().unwrap(), grid::<f32>());
     // `to_vec` must round each value only once. Rounding from `f64` through `f32` to `f16` would
     // give the even neighbour, 1.
-    let tie = Tensor::from_values(&[1], &[1.0 + 2f64.powi(-11) + 2f64.powi(-40)]).unwrap();
-    assert_eq!(tie.to_vec::<f16>().unwrap(), [f16::from_f64(1.0 + 2f64.powi(-10))]);
+    let near_tie = Tensor::from_values(&[1], &[1.0 + 2f64.powi(-11) + 2f64.powi(-40)]).unwrap();
+    assert_eq!(near_tie.to_vec::<f16>().unwrap(), [f16::from_f64(1.0 + 2f64.powi(-10))]);
 }
 
 #[cfg(feature = "net")]
@@ -296,8 +296,8 @@ mod nets {
         let path = unused_path("net.safetensors");
         write_safetensors(&path, &tensors).unwrap();
         let mut target = net::<bf16>();
-        let copied = target.copy_tensors_from(&read_safetensors(&path).unwrap()).unwrap();
-        assert_eq!(copied, ["ip", "block.1/ip"]);
+        let copied_layers = target.copy_tensors_from(&read_safetensors(&path).unwrap()).unwrap();
+        assert_eq!(copied_layers, ["ip", "block.1/ip"]);
         assert_eq!(target.to_tensors().unwrap(), tensors);
     }
 
@@ -333,8 +333,8 @@ mod nets {
         let error = net.copy_tensors_from(&unmatched_tensors).unwrap_err().to_string();
         assert!(error.contains("the weights have `ip.01`, `ip.+1`"), "{error}");
         let options = CopyOptions { allow_no_match: true };
-        let copied = net.copy_tensors_from_with(&unmatched_tensors, options);
-        assert_eq!(copied.unwrap(), [""; 0]);
+        let copied_layers = net.copy_tensors_from_with(&unmatched_tensors, options);
+        assert_eq!(copied_layers.unwrap(), [""; 0]);
     }
 }
 

@@ -143,16 +143,18 @@ proptest! {
     #[test]
     fn unknown_fields_are_written_after_the_known_fields(tree in net()) {
         let bytes = tree.encode(Order::Mixed);
-        let known = tree.encode(Order::Omitted);
+        let known_bytes = tree.encode(Order::Omitted);
         let (net, unknown) = UnknownFields::parse::<NetParameter>(&bytes, "net").unwrap();
-        prop_assert_eq!(&net.encode_to_vec(), &known);
-        prop_assert_eq!(&parse_binary::<NetParameter>(&bytes, "net").unwrap().encode_to_vec(), &known);
+        prop_assert_eq!(&net.encode_to_vec(), &known_bytes);
+        let parsed_net = parse_binary::<NetParameter>(&bytes, "net").unwrap();
+        prop_assert_eq!(&parsed_net.encode_to_vec(), &known_bytes);
 
-        let written = unknown.encode(&net).unwrap();
-        prop_assert_eq!(&written, &tree.encode(Order::Last));
-        prop_assert_eq!(unknown.is_empty(), written == known);
-        let (reread, reread_unknown) = UnknownFields::parse::<NetParameter>(&written, "net").unwrap();
-        prop_assert_eq!(reread.encode_to_vec(), known);
+        let written_bytes = unknown.encode(&net).unwrap();
+        prop_assert_eq!(&written_bytes, &tree.encode(Order::Last));
+        prop_assert_eq!(unknown.is_empty(), written_bytes == known_bytes);
+        let reread = UnknownFields::parse::<NetParameter>(&written_bytes, "net");
+        let (reread_net, reread_unknown) = reread.unwrap();
+        prop_assert_eq!(reread_net.encode_to_vec(), known_bytes);
         prop_assert_eq!(reread_unknown, unknown);
     }
 }
@@ -175,19 +177,19 @@ fn unknown_fields_stay_with_their_message_when_paths_are_remapped() {
         true
     });
 
-    let mut new = NetParameter::default();
+    let mut net = NetParameter::default();
     let names = ["input", old.layers[0].name(), old.layers[1].name(), old.layers[2].name()];
-    new.layer.extend(
+    net.layer.extend(
         names.map(|name| proto::LayerParameter {
             name: Some(name.to_owned()),
             ..Default::default()
         }),
     );
     let want = [delimited_field(100, &delimited_field(1, b"input")), layers(100)].concat();
-    assert_eq!(unknown.encode(&new).unwrap(), want);
+    assert_eq!(unknown.encode(&net).unwrap(), want);
     // Unknown fields of a message that no longer exists must be dropped.
-    new.layer.truncate(2);
-    assert_eq!(unknown.encode(&new).unwrap(), want[..10 + 9]);
+    net.layer.truncate(2);
+    assert_eq!(unknown.encode(&net).unwrap(), want[..10 + 9]);
     unknown.remap_paths(|_| false);
     assert!(unknown.is_empty());
 }
@@ -225,9 +227,9 @@ fn unknown_fields_stay_with_their_message_in_an_upgrade() {
     upgraded.relocate(&mut unknown);
     let bytes = unknown.encode(&upgraded.message).unwrap();
 
-    let (new, unknown) = UnknownFields::parse::<NetParameter>(&bytes, "net").unwrap();
-    assert_eq!(new, upgraded.message);
-    let names: Vec<&str> = new.layer.iter().map(|layer| layer.name()).collect();
+    let (net, unknown) = UnknownFields::parse::<NetParameter>(&bytes, "net").unwrap();
+    assert_eq!(net, upgraded.message);
+    let names: Vec<&str> = net.layer.iter().map(|layer| layer.name()).collect();
     assert_eq!(names, ["input", "conv"]);
     let path = |path: &[(u32, usize)]| -> Vec<PathStep> {
         path.iter().map(|&(field, index)| PathStep { field, index }).collect()

@@ -134,23 +134,28 @@ fn v0_padding_layers_are_merged_into_the_next_layer() {
             "layers {{ layer {{ name: 'p' type: 'padding' {pad} }} bottom: '{bottom}' top: 'p' }}"
         )
     };
-    let after = |kind: &str, bottoms: &str| {
+    let layer_after_padding = |kind: &str, bottoms: &str| {
         format!("layers {{ layer {{ name: 'c' type: '{kind}' pad: 9 }} {bottoms} top: 'c' }}")
     };
     let start = "input: 'x'";
     assert_upgrades_to(
-        &[start, &padding("x", "pad: 2"), &after("conv", "bottom: 'p'")].concat(),
+        &[start, &padding("x", "pad: 2"), &layer_after_padding("conv", "bottom: 'p'")].concat(),
         "layer { name: 'c' type: 'Convolution' bottom: 'x' top: 'c' convolution_param { pad: 2 } }",
     );
     assert_upgrades_to(
-        &[start, &padding("x", ""), &after("pool", "bottom: 'p'")].concat(),
+        &[start, &padding("x", ""), &layer_after_padding("pool", "bottom: 'p'")].concat(),
         "layer { name: 'c' type: 'Pooling' bottom: 'x' top: 'c' pooling_param { pad: 0 } }",
     );
     // If another layer overwrites the padded blob, the padding has no effect.
     let overwriting_layer = "layers { layer { name: 'r' type: 'relu' } bottom: 'x' top: 'p' }";
     let (text, _) = upgraded(
-        &[start, &padding("x", "pad: 2"), overwriting_layer, &after("conv", "bottom: 'p'")]
-            .concat(),
+        &[
+            start,
+            &padding("x", "pad: 2"),
+            overwriting_layer,
+            &layer_after_padding("conv", "bottom: 'p'"),
+        ]
+        .concat(),
     );
     assert!(text.contains("pad: 9") && !text.contains("padding"), "{text}");
 
@@ -159,7 +164,7 @@ fn v0_padding_layers_are_merged_into_the_next_layer() {
         &[start, &padding("x", "pad: 2"), relu_after_padding].concat(),
         &["`c`", "conv and pool"],
     );
-    let two_bottoms = after("conv", "bottom: 'x' bottom: 'p'");
+    let two_bottoms = layer_after_padding("conv", "bottom: 'x' bottom: 'p'");
     assert_refused(
         &[start, &padding("x", "pad: 2"), &two_bottoms].concat(),
         &["`c`", "one bottom"],

@@ -49,8 +49,8 @@ fn a_pool_thread_joins_the_region_whether_it_sleeps_or_not() {
 fn two_callers_share_a_pool_thread() {
     check_with_preemptions(2, || {
         let workers = Arc::new(Workers::new(2).unwrap());
-        let shared = Arc::clone(&workers);
-        let handle = thread::spawn(move || run_region(&shared, 1));
+        let shared_workers = Arc::clone(&workers);
+        let handle = thread::spawn(move || run_region(&shared_workers, 1));
         run_region(&workers, 5);
         handle.join().unwrap();
     });

@@ -134,30 +134,30 @@ impl Reductions for Mutant {
         op: &TopK,
         x: View<'_, T, Self>,
         mut values: ViewMut<'_, T, Self>,
-        mut places: ViewMut<'_, T, Self>,
+        mut indices: ViewMut<'_, T, Self>,
     ) -> Result<()> {
         if self.is(Bug::ReservesNoOutput) {
-            op.check(x.len(), values.len(), places.len())?;
+            op.check(x.len(), values.len(), indices.len())?;
             let _scope = self.enter::<T>("top_k");
             let (x, values) = (x.device()?, values.device_write_only()?);
-            let places = places.device_write_only()?;
+            let indices = indices.device_write_only()?;
             let (x_memory, mut values_memory) = (x.buffer.read()?, values.buffer.write()?);
-            let mut places_memory = places.buffer.write()?;
+            let mut index_memory = indices.buffer.write()?;
             let x = inner_view::<T>(&x_memory, &x)?;
             let values = inner_view_mut(&mut values_memory, values.offset, values.bytes)?;
-            let places = inner_view_mut(&mut places_memory, places.offset, places.bytes)?;
-            return self.inner.top_k(op, x, values, places);
+            let indices = inner_view_mut(&mut index_memory, indices.offset, indices.bytes)?;
+            return self.inner.top_k(op, x, values, indices);
         }
-        fallback::top_k(self, op, x, values.reborrow(), places.reborrow())?;
+        fallback::top_k(self, op, x, values.reborrow(), indices.reborrow())?;
         if self.is(Bug::TopKWraps) {
-            wrap(places.host_mut()?, BITS_16 * op.k * op.axis.inner);
+            wrap(indices.host_mut()?, BITS_16 * op.k * op.axis.inner);
         }
         if self.is(Bug::TopKFirst) {
-            let (x, values, places) = (x.host()?, values.host_mut()?, places.host_mut()?);
+            let (x, values, indices) = (x.host()?, values.host_mut()?, indices.host_mut()?);
             for (run, top) in runs(&op.axis).zip(runs(&Axis { extent: op.k, ..op.axis })) {
                 for i in top {
                     let first = run.clone().position(|j| x[j] == values[i]);
-                    places[i] = first.map_or(places[i], |first| T::from_f64(first as f64));
+                    indices[i] = first.map_or(indices[i], |first| T::from_f64(first as f64));
                 }
             }
         }
@@ -332,14 +332,14 @@ impl Normalize for Mutant {
         variance: View<'_, T, Self>,
         mut y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        let place = if self.is(Bug::EpsilonInVariance) {
+        let epsilon_placement = if self.is(Bug::EpsilonInVariance) {
             EpsilonPlacement::AddedToVariance
         } else {
             op.epsilon_placement
         };
         fallback::standardize(
             self,
-            &Standardize { epsilon_placement: place, ..*op },
+            &Standardize { epsilon_placement, ..*op },
             x,
             mean,
             variance,

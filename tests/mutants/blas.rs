@@ -145,9 +145,9 @@ impl Blas for Mutant {
             }
             Bug::DotNarrow if T::DTYPE == DType::F16 && x.len() == y.len() => {
                 let terms = x.host()?.iter().zip(y.host()?);
-                let narrow =
+                let add_in_f16 =
                     |sum: T, (x, y): (&T, &T)| T::from_acc(sum.to_acc() + x.to_acc() * y.to_acc());
-                Ok(terms.fold(T::default(), narrow).to_acc())
+                Ok(terms.fold(T::default(), add_in_f16).to_acc())
             }
             Bug::DotOfItself if is_same(&x, &y)? => {
                 Ok(x.host()?.iter().fold(T::Acc::zero(), |sum, x| sum + x.to_acc()))

@@ -27,17 +27,17 @@ pub(crate) struct Mutant {
 struct QueueState {
     inner: SimulatedDevice,
     /// Number of uploads and native kernels that were queued.
-    jobs: AtomicUsize,
+    work_count: AtomicUsize,
     /// Number of calls of `order_after`.
-    orders: AtomicUsize,
+    order_count: AtomicUsize,
     /// Queues after which this queue is ordered, for bugs in `order_after`.
     ordered_after: Mutex<Vec<Weak<QueueState>>>,
 }
 
 impl QueueState {
     fn new(inner: &SimulatedDevice) -> Arc<Self> {
-        let (jobs, orders, ordered_after) = Default::default();
-        Arc::new(Self { inner: inner.clone(), jobs, orders, ordered_after })
+        let (work_count, order_count, ordered_after) = Default::default();
+        Arc::new(Self { inner: inner.clone(), work_count, order_count, ordered_after })
     }
 }
 
@@ -45,14 +45,14 @@ impl QueueState {
 #[derive(Debug, Default)]
 struct Shared {
     /// Whether every later call on the mutant must fail.
-    broken: AtomicBool,
+    all_calls_fail: AtomicBool,
     /// Whether every later call on a fork of the mutant must fail.
-    broken_forks: AtomicBool,
+    fork_calls_fail: AtomicBool,
     /// Whether a queued call has failed and no call has reported the failure.
     queued_failure: AtomicBool,
     /// Number of kernel calls, for bugs that appear only in every second call.
     calls: AtomicUsize,
-    freed: Mutex<Vec<DeviceMemory>>,
+    freed_memory: Mutex<Vec<DeviceMemory>>,
     /// The first failure of queued work.
     failure: Mutex<Option<String>>,
     /// All queues, for [`Bug::OtherQueueLosesFailure`] and [`Bug::FailureOfAnyQueue`].
@@ -67,7 +67,7 @@ type DeviceMemory = SyncedMemory<SimulatedDevice>;
 /// Device allocation of a mutant.
 pub(crate) struct Buffer {
     memory: Option<RwLock<DeviceMemory>>,
-    downloaded: Mutex<Option<Vec<u8>>>,
+    downloaded_bytes: Mutex<Option<Vec<u8>>>,
     /// Shared state that receives the memory when the buffer is freed, for bugs in the reuse of
     /// freed memory.
     recycler: Option<Arc<Shared>>,
@@ -98,15 +98,17 @@ impl Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        let keeps = match self.bug {
+        let keeps_memory = match self.bug {
             Bug::UploadFreedInFlight => self.is_uploaded.load(Relaxed),
             Bug::DirtyKernelOutput => self.is_scaled.load(Relaxed),
             _ => true,
         };
-        if let (true, Some(recycler), Some(memory)) = (keeps, &self.recycler, self.memory.take())
-            && let (Ok(mut freed), Ok(memory)) = (recycler.freed.lock(), memory.into_inner())
+        if let (true, Some(recycler), Some(memory)) =
+            (keeps_memory, &self.recycler, self.memory.take())
+            && let (Ok(mut freed_memory), Ok(memory)) =
+                (recycler.freed_memory.lock(), memory.into_inner())
         {
-            freed.push(memory);
+            freed_memory.push(memory);
         }
     }
 }
@@ -125,7 +127,7 @@ impl Mutant {
 
     /// Counts a native kernel or an upload.
     pub(crate) fn count_job(&self) {
-        self.queue.jobs.fetch_add(1, Relaxed);
+        self.queue.work_count.fetch_add(1, Relaxed);
     }
 
     /// Enters the ledger scope of a native kernel, unless the bug omits the scope.
@@ -186,11 +188,11 @@ impl Mutant {
                 Err(Error::device("mutant", failure.replace("scal", "fill")))
             }
             Bug::FailureKillsDevice => {
-                self.shared.broken.store(true, Relaxed);
+                self.shared.all_calls_fail.store(true, Relaxed);
                 result
             }
             Bug::FailureKillsForks => {
-                self.shared.broken_forks.store(true, Relaxed);
+                self.shared.fork_calls_fail.store(true, Relaxed);
                 result
             }
             _ => result,
@@ -233,7 +235,7 @@ impl Mutant {
     /// call fails.
     pub(crate) fn persist_error(&self, result: Result<()>) -> Result<()> {
         if self.is(Bug::ErrorsPersist) {
-            self.shared.broken.fetch_or(result.is_err(), Relaxed);
+            self.shared.all_calls_fail.fetch_or(result.is_err(), Relaxed);
         }
         self.check_usable().and(result)
     }
@@ -246,8 +248,8 @@ impl Mutant {
     }
 
     fn check_usable(&self) -> Result<()> {
-        let is_broken_fork = self.is_fork && self.shared.broken_forks.load(Relaxed);
-        match self.shared.broken.load(Relaxed) || is_broken_fork {
+        let is_failing_fork = self.is_fork && self.shared.fork_calls_fail.load(Relaxed);
+        match self.shared.all_calls_fail.load(Relaxed) || is_failing_fork {
             true => Err(Error::device("mutant", "broken")),
             false => Ok(()),
         }
@@ -257,11 +259,11 @@ impl Mutant {
     /// has this size. Depending on the bug, the memory is not zeroed, or is zeroed while queued
     /// work may still use it.
     fn reuse(&self, bytes: usize) -> Result<Option<DeviceMemory>> {
-        let mut freed = lock(&self.shared.freed);
-        let Some(index) = freed.iter().position(|memory| memory.size() == bytes) else {
+        let mut freed_memory = lock(&self.shared.freed_memory);
+        let Some(index) = freed_memory.iter().position(|memory| memory.size() == bytes) else {
             return Ok(None);
         };
-        let mut memory = freed.swap_remove(index);
+        let mut memory = freed_memory.swap_remove(index);
         match self.bug {
             Bug::DirtyLargeBlock if bytes >= LARGE_BLOCK => return Ok(Some(memory)),
             Bug::DirtyForkBlock if self.is_fork => return Ok(Some(memory)),
@@ -395,7 +397,7 @@ impl Memory for Mutant {
             Bug::DirtySplitBlock => {
                 let mut memory = self.new_memory(bytes)?;
                 let is_larger = |freed: &DeviceMemory| freed.size() > bytes;
-                if bytes >= LARGE_BLOCK && lock(&self.shared.freed).iter().any(is_larger) {
+                if bytes >= LARGE_BLOCK && lock(&self.shared.freed_memory).iter().any(is_larger) {
                     self.inner.on_stale(StaleAllocation::Device(memory.device_mut()?));
                 }
                 memory
@@ -406,15 +408,15 @@ impl Memory for Mutant {
             },
             _ => {
                 let memory = self.new_memory(bytes);
-                let breaks = self.is(Bug::AllocNeverRecovers) && memory.is_err();
-                self.shared.broken.fetch_or(breaks, Relaxed);
+                let calls_fail = self.is(Bug::AllocNeverRecovers) && memory.is_err();
+                self.shared.all_calls_fail.fetch_or(calls_fail, Relaxed);
                 memory?
             }
         };
         let recycler = self.recycles().then(|| Arc::clone(&self.shared));
-        let (downloaded, is_uploaded, is_scaled) = Default::default();
+        let (downloaded_bytes, is_uploaded, is_scaled) = Default::default();
         let memory = Some(RwLock::new(memory));
-        Ok(Buffer { memory, downloaded, recycler, is_uploaded, is_scaled, bug: self.bug })
+        Ok(Buffer { memory, downloaded_bytes, recycler, is_uploaded, is_scaled, bug: self.bug })
     }
 
     fn upload(&self, src: &[u8], dst: &mut Buffer, at: usize) -> Result<()> {
@@ -453,11 +455,12 @@ impl Memory for Mutant {
                 Ok(())
             }
             Bug::DownloadStale if at == 0 && dst.len() == memory.size() => {
-                let mut downloaded = src.downloaded.lock().unwrap_or_else(PoisonError::into_inner);
-                if downloaded.is_none() {
+                let mut downloaded_bytes =
+                    src.downloaded_bytes.lock().unwrap_or_else(PoisonError::into_inner);
+                if downloaded_bytes.is_none() {
                     self.inner.download(from, at, dst)?;
                 }
-                dst.copy_from_slice(downloaded.get_or_insert_with(|| dst.to_vec()));
+                dst.copy_from_slice(downloaded_bytes.get_or_insert_with(|| dst.to_vec()));
                 Ok(())
             }
             Bug::DownloadFailureSwallowed => self.inner.download(from, at, dst).or(Ok(())),
@@ -507,19 +510,19 @@ impl Memory for Mutant {
     }
 
     fn order_after(&self, other: &Self) -> Result<()> {
-        let earlier_orders = self.queue.orders.fetch_add(1, Relaxed);
+        let earlier_calls = self.queue.order_count.fetch_add(1, Relaxed);
         match self.bug {
             Bug::OrderAfterIgnored => Ok(()),
-            Bug::OrderAfterOnce if earlier_orders > 0 => Ok(()),
+            Bug::OrderAfterOnce if earlier_calls > 0 => Ok(()),
             Bug::OrderBetweenForksIgnored if self.is_fork && other.is_fork => Ok(()),
-            Bug::OrderAfterIdleIgnored if other.queue.jobs.load(Relaxed) == 0 => Ok(()),
+            Bug::OrderAfterIdleIgnored if other.queue.work_count.load(Relaxed) == 0 => Ok(()),
             Bug::DroppedForkForgotten if other.is_fork && !self.is_fork => {
                 lock(&self.queue.ordered_after).push(Arc::downgrade(&other.queue));
                 Ok(())
             }
             Bug::OrderDeadlocks | Bug::OrderedQueueTakesFailure | Bug::DroppedForkLosesFailure => {
-                let this = |queue: &Weak<_>| std::ptr::eq(queue.as_ptr(), &*self.queue);
-                let is_mutual = lock(&other.queue.ordered_after).iter().any(this);
+                let is_this_queue = |queue: &Weak<_>| std::ptr::eq(queue.as_ptr(), &*self.queue);
+                let is_mutual = lock(&other.queue.ordered_after).iter().any(is_this_queue);
                 if self.is(Bug::OrderDeadlocks) && is_mutual {
                     self.shared.is_deadlocked.store(true, Relaxed);
                 }

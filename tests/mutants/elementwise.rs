@@ -280,10 +280,10 @@ impl Elementwise for Mutant {
         mut dc: ViewMut<'_, T, Self>,
         gates: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        let before = dc.as_view().host()?.to_vec();
+        let old = dc.as_view().host()?.to_vec();
         fallback::lstm_backward(self, op, c_prev, c, dh, dc.reborrow(), gates)?;
         if self.is(Bug::LstmSkipsForgetGate) {
-            dc.host_mut()?.copy_from_slice(&before);
+            dc.host_mut()?.copy_from_slice(&old);
         }
         Ok(())
     }
@@ -302,10 +302,16 @@ impl Random for Mutant {
             wrap(y.host_mut()?, BITS_20);
         }
         if self.is(Bug::RandomOffByOne) {
-            let mut longer = self.scratch(&vec![T::default(); y.len() + 1])?;
-            fallback::uniform(self, key, lo, hi, ViewMut::<T, _>::new(&mut longer, y.len() + 1)?)?;
-            let longer = View::<T, _>::new(&longer, y.len() + 1)?;
-            y.host_mut()?.copy_from_slice(&longer.host()?[1..]);
+            let mut longer_fill = self.scratch(&vec![T::default(); y.len() + 1])?;
+            fallback::uniform(
+                self,
+                key,
+                lo,
+                hi,
+                ViewMut::<T, _>::new(&mut longer_fill, y.len() + 1)?,
+            )?;
+            let longer_fill = View::<T, _>::new(&longer_fill, y.len() + 1)?;
+            y.host_mut()?.copy_from_slice(&longer_fill.host()?[1..]);
         }
         Ok(())
     }
@@ -360,8 +366,8 @@ impl Random for Mutant {
         }
         if self.is(Bug::DropoutMultiplies) {
             let pairs = y.host_mut()?.iter_mut().zip(old);
-            let dropped = pairs.filter(|(y, _)| y.to_acc().is_zero());
-            dropped.for_each(|(y, x)| *y = T::from_acc(y.to_acc() * x.to_acc()));
+            let dropped_elements = pairs.filter(|(y, _)| y.to_acc().is_zero());
+            dropped_elements.for_each(|(y, x)| *y = T::from_acc(y.to_acc() * x.to_acc()));
         }
         match self.is(Bug::DropoutUnscaled) {
             true => fallback::unary(self, Unary::Scale(T::acc(keep)), Src::InPlace, y),

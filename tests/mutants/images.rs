@@ -123,10 +123,14 @@ impl Conv for Mutant {
         }
         fallback::convolve_with_activation(self, op, x, filters, bias, function, y.reborrow())?;
         if self.is(Bug::ActivatesUnrounded) {
-            let wide = |x: View<'_, T, Self>| -> Result<Vec<T::Acc>> {
+            let widened_values = |x: View<'_, T, Self>| -> Result<Vec<T::Acc>> {
                 Ok(x.host()?.iter().map(|x| x.to_acc()).collect())
             };
-            let (x, w, bias) = (wide(x)?, wide(filters)?, bias.map(wide).transpose()?);
+            let (x, w, bias) = (
+                widened_values(x)?,
+                widened_values(filters)?,
+                bias.map(widened_values).transpose()?,
+            );
             let (workers, mut sums) = (self.host_workers(), vec![T::Acc::zero(); y.len()]);
             slices::convolve_with_activation(
                 workers,
@@ -207,13 +211,15 @@ impl PoolWindow {
 
     /// Returns the indices, within the plane, of the pooling window's elements that are not
     /// padding.
-    fn inside(&self, op: &Pool2d) -> Vec<usize> {
-        let inside = |axis: usize| {
+    fn unpadded_indices(&self, op: &Pool2d) -> Vec<usize> {
+        let coordinates = |axis: usize| {
             let unpadded_indices =
                 self.spans[axis].clone().filter_map(move |i| i.checked_sub(op.pad[axis]));
             unpadded_indices.filter(move |&i| i < op.input[axis])
         };
-        inside(0).flat_map(|row| inside(1).map(move |column| row * op.input[1] + column)).collect()
+        coordinates(0)
+            .flat_map(|row| coordinates(1).map(move |column| row * op.input[1] + column))
+            .collect()
     }
 }
 
@@ -240,13 +246,13 @@ impl Pooling for Mutant {
         }
         let (x, y, mask) = (x.host()?, y.host_mut()?, mask.host_mut()?);
         for window in PoolWindow::all(op) {
-            let (inside, result) = (window.inside(op), window.result);
-            if self.is(Bug::PadInMaximum) && inside.len() < window.size() {
+            let (unpadded_indices, result) = (window.unpadded_indices(op), window.result);
+            if self.is(Bug::PadInMaximum) && unpadded_indices.len() < window.size() {
                 y[result] = T::from_acc(y[result].to_acc().max(T::Acc::zero()));
             }
             if self.is(Bug::MaskHasLast) {
                 let plane = &x[window.plane * op.input[0] * op.input[1]..];
-                let last = inside.into_iter().rfind(|&i| plane[i] == y[result]);
+                let last = unpadded_indices.into_iter().rfind(|&i| plane[i] == y[result]);
                 mask[result] = last.map_or(mask[result], |i| i as i32);
             }
         }
@@ -291,7 +297,8 @@ impl Pooling for Mutant {
         if self.is(Bug::AverageClipped) {
             let y = y.host_mut()?;
             for window in PoolWindow::all(op) {
-                let size_ratio = window.size() as f64 / window.inside(op).len().max(1) as f64;
+                let size_ratio =
+                    window.size() as f64 / window.unpadded_indices(op).len().max(1) as f64;
                 y[window.result] = T::from_f64(y[window.result].to_f64() * size_ratio);
             }
         }

@@ -156,9 +156,13 @@ impl Indexing for Mutant {
         x: View<'_, T, Self>,
         y: ViewMut<'_, u32, Self>,
     ) -> Result<()> {
-        let whole = x.host()?.iter().map(|x| T::from_f64(x.to_f64().trunc()));
-        let whole = self.scratch(&whole.collect::<Vec<_>>())?;
-        let x = if self.is(Bug::IndicesTruncated) { View::new(&whole, x.len())? } else { x };
+        let truncated_indices = x.host()?.iter().map(|x| T::from_f64(x.to_f64().trunc()));
+        let truncated_indices = self.scratch(&truncated_indices.collect::<Vec<_>>())?;
+        let x = if self.is(Bug::IndicesTruncated) {
+            View::new(&truncated_indices, x.len())?
+        } else {
+            x
+        };
         fallback::to_indices(self, bound, x, y)
     }
 }

@@ -130,14 +130,21 @@ impl Losses for Mutant {
     ) -> Result<()> {
         let is_valid = matrix.is_some_and(|matrix| matrix.len() == op.axis.extent.pow(2));
         let is_log = matches!(op.kind, ClassLossKind::Log | ClassLossKind::LogWithSoftmaxGradient);
-        let ignored = self.is(Bug::MatrixIgnored) && is_valid && is_log;
+        let ignores_matrix = self.is(Bug::MatrixIgnored) && is_valid && is_log;
         if self.is(Bug::ClassLossStops) && op.axis.outer > BITS_16 {
             let op = ClassLoss { axis: first_rows(op.axis), ..*op };
             let (x, label) = (x.slice(0..op.axis.count())?, label.slice(0..op.axis.outer)?);
             return fallback::class_loss(self, &op, x, label, matrix, loss);
         }
         let mut loss = loss;
-        fallback::class_loss(self, op, x, label, matrix.filter(|_| !ignored), loss.reborrow())?;
+        fallback::class_loss(
+            self,
+            op,
+            x,
+            label,
+            matrix.filter(|_| !ignores_matrix),
+            loss.reborrow(),
+        )?;
         if self.is(Bug::ClassLossHidesNan) { hide_nan(loss) } else { Ok(()) }
     }
 
@@ -246,8 +253,9 @@ impl Update for Mutant {
             (Bug::MastersIgnored, _) => masters = None,
             (Bug::MastersOverrideWeights, _) => {
                 if let Some(masters) = &mut masters {
-                    let rounded = masters.host_mut()?.iter().map(|&master| T::from_acc(master));
-                    weights.host_mut()?.iter_mut().zip(rounded).for_each(|(w, m)| *w = m);
+                    let rounded_weights =
+                        masters.host_mut()?.iter().map(|&master| T::from_acc(master));
+                    weights.host_mut()?.iter_mut().zip(rounded_weights).for_each(|(w, m)| *w = m);
                 }
             }
             (Bug::NesterovIsSgd, &mut UpdateRule::Nesterov { momentum }) => {
