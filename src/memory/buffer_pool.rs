@@ -96,8 +96,8 @@ pub struct PooledBuffer<M: Memory> {
     shared: Arc<Shared<M>>,
 }
 
-/// Statistics of a [`BufferPool`] and its forks. The numbers of bytes are those of the size
-/// classes: the pool rounds a requested size up by less than a quarter, or to 256 bytes.
+/// Statistics of a [`BufferPool`] and its forks. The statistics count each buffer with the bytes of
+/// its size class: the pool rounds a requested size up by less than a quarter, or to 256 bytes.
 ///
 /// ```
 /// use cortado::{SimulatedDevice, memory::{BufferPool, PoolStatistics}};
@@ -126,8 +126,8 @@ struct PoolQueue<M> {
     id: Arc<()>,
 }
 
-/// A cached buffer, and the queue after which another queue must be ordered before it uses the
-/// buffer.
+/// A cached buffer, and the queue of its last owner. Another queue must be ordered after this queue
+/// before work on the other queue uses the buffer.
 struct FreedBuffer<M: Memory> {
     buffer: M::Buffer,
     queue: PoolQueue<M>,
@@ -164,8 +164,8 @@ impl<M: Memory> BufferPool<M> {
         Self::with_zero(memory, limit, upload_zeros)
     }
 
-    /// Like [`new`](Self::new), but zeroes the first bytes of reused memory by `zero(memory,
-    /// buffer, bytes)`, which queues the work on the queue of `memory`.
+    /// Like [`new`](Self::new), but zeroes reused memory by the call `zero(memory, buffer, bytes)`,
+    /// which zeroes the first `bytes` bytes of `buffer` in the queue of `memory`.
     pub fn with_zero(
         memory: &M,
         limit: usize,
@@ -177,8 +177,8 @@ impl<M: Memory> BufferPool<M> {
         Self { queue: PoolQueue::new(memory), shared: Arc::new(shared) }
     }
 
-    /// Returns a pool for the queue of `memory`, another handle to the same device. Both pools
-    /// share the cache, the limit and the statistics.
+    /// Returns a pool for the queue of `memory`, which must be a handle to the device of this pool.
+    /// Both pools share the cache, the limit and the statistics.
     #[must_use]
     pub fn fork(&self, memory: &M) -> Self {
         Self { queue: PoolQueue::new(memory), shared: Arc::clone(&self.shared) }
@@ -239,7 +239,8 @@ impl<M: Memory> BufferPool<M> {
             if !queue.is(&self.queue)
                 && let Err(error) = self.queue.memory.order_after(&queue.memory)
             {
-                // The buffer must not return to the cache, because the queues are not ordered.
+                // Without this order, the cache would record the wrong queue for the buffer, so
+                // drop the buffer instead of returning it to the cache.
                 buffer.buffer = None;
                 return Err(error);
             }
@@ -277,9 +278,9 @@ impl<M: Memory> PooledBuffer<M> {
         self.bytes
     }
 
-    /// Records that the caller queues work that uses this buffer on the queue of `pool`. The next
-    /// owner of the memory then uses the memory only after that work. A caller that uses a buffer
-    /// only on the queue of the pool that allocated the buffer need not call `used_by`.
+    /// Records that work on the queue of `pool` uses this buffer. The next owner of the memory then
+    /// uses the memory only after that work. A caller need not call `used_by` for the pool that
+    /// allocated the buffer.
     pub fn used_by(&self, pool: &BufferPool<M>) {
         if pool.queue.is(&self.owner) {
             return;
@@ -308,8 +309,8 @@ impl<M: Memory> DerefMut for PooledBuffer<M> {
 impl<M: Memory> Drop for PooledBuffer<M> {
     fn drop(&mut self) {
         let users = mem::take(self.users.get_mut());
-        // If the queues cannot be ordered, the buffer is not reused. The device then frees the
-        // memory when queued work no longer uses it, as it does for every dropped buffer.
+        // If the queues cannot be ordered, the pool drops the buffer instead of reusing it. The
+        // device frees the memory of a dropped buffer after the queued work that uses the buffer.
         let order_result =
             users.iter().try_for_each(|user| self.owner.memory.order_after(&user.memory));
         let buffer = self.buffer.take().filter(|_| order_result.is_ok());
@@ -380,7 +381,8 @@ impl<M: Clone> Clone for PoolQueue<M> {
 }
 
 impl<M: Memory> Clone for BufferPool<M> {
-    /// Returns a pool for the same queue.
+    /// Returns a pool for the queue of `self`. Both pools share the cache, the limit and the
+    /// statistics.
     fn clone(&self) -> Self {
         Self { queue: self.queue.clone(), shared: Arc::clone(&self.shared) }
     }

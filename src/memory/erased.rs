@@ -20,7 +20,8 @@ use std::{any::Any, fmt};
 /// ```
 pub struct AnyBuffer {
     buffer: Box<dyn Any + Send + Sync>,
-    /// The bytes that the buffer counts toward the memory limit of its device, if there is a limit.
+    /// The bytes of the buffer, counted toward the memory limit of the device; `None` without a
+    /// limit.
     _counted: Option<CountedBytes>,
 }
 

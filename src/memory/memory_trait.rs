@@ -26,15 +26,16 @@ use std::fmt::Debug;
 ///   other error. The device remains usable.
 /// - **Failures.** A call that returns an error has queued nothing, and has changed no value that
 ///   it reads or updates. If queued work fails later, the next call that waits for the same queue
-///   returns the error, and only that call: a [`synchronize`](Self::synchronize), a
-///   [`download`](Self::download), or a kernel that returns a number. A wait for a queue that was
-///   ordered after the failed work may return the error too; a wait for any other queue must not.
-///   If all handles of the failed queue are dropped, the next wait for a queue that was ordered
-///   after the failed work must return the error. The error names the kernel that failed, as the
-///   [`ledger`](crate::memory::ledger) does, or lists the kernels that may have failed. The memory
-///   that the failed work writes has no value until it is written again; all other memory keeps its
-///   value. All queues of the device remain usable. The kit checks these guarantees only on devices
-///   that implement [`inject_failure`](Self::inject_failure).
+///   returns the error; further waits for this queue do not. The calls that wait are
+///   [`synchronize`](Self::synchronize), [`download`](Self::download), and kernels that return a
+///   number. A wait for a queue that was ordered after the failed work may return the error too; a
+///   wait for any other queue must not. If all handles of the queue with the failed work are
+///   dropped, the next wait for a queue that was ordered after the failed work must return the
+///   error. The error contains the failed kernel's name in the [`ledger`](crate::memory::ledger),
+///   or lists the kernels that may have failed. The memory that the failed work writes has no value
+///   until it is written again; all other memory keeps its value. All queues of the device remain
+///   usable. The conformance kit checks these guarantees only on devices that implement
+///   [`inject_failure`](Self::inject_failure).
 ///   - If several kernels fail before a call waits, the call may return any one of the errors.
 ///   - The error of a queued upload need not name a kernel.
 ///   - The error of an invalid element, such as a label, may name the operand instead of the
@@ -42,7 +43,7 @@ use std::fmt::Debug;
 ///   - The error of an invalid element may be lost if all handles of the queue are dropped.
 ///   - Work that was queued after the failed work still runs.
 ///   - Handles that share a queue, as those of the default `fork_queue` do, count as one queue.
-///   - Every call may return a failure after which the device is lost.
+///   - If a failure makes the device unusable, every call may return the error.
 ///
 /// The example copies bytes to and from the memory of a generic device:
 ///
@@ -72,10 +73,10 @@ pub trait Memory: Clone + Debug + Send + Sync + 'static {
     /// device return the same name.
     fn name(&self) -> String;
 
-    /// Allocates a device buffer of `bytes` zeroed bytes; `bytes` may be 0. Memory that was used
-    /// before is zeroed again, whatever its size and whichever queue used or freed it. The handle
-    /// that allocates the buffer zeroes it in queue order. Another handle of the device must be
-    /// ordered after the allocating handle before it uses the buffer.
+    /// Allocates a device buffer of `bytes` zeroed bytes; `bytes` may be 0. The device also zeroes
+    /// memory that it reuses, whatever its size and whichever queue used or freed the memory. The
+    /// buffer is zeroed in the queue of this handle. The caller orders the queue of another handle
+    /// after this queue before work on the other queue uses the buffer.
     ///
     /// # Errors
     /// Returns [`Error::OutOfMemory`](crate::Error::OutOfMemory) if the device has too little free
@@ -97,15 +98,15 @@ pub trait Memory: Clone + Debug + Send + Sync + 'static {
     /// the buffer contains the requested bytes.
     ///
     /// # Errors
-    /// Returns the error of earlier work in the queue that failed, if no call has returned that
-    /// error yet. After an error, the bytes of `dst` are unspecified.
+    /// Returns the error of failed work in the queue, if no call has returned that error yet. After
+    /// an error, the bytes of `dst` are unspecified.
     fn download(&self, src: &Self::Buffer, offset: usize, dst: &mut [u8]) -> Result<()>;
 
     /// Waits until all work in the queue is done. The default implementation does nothing, for
     /// devices without a queue.
     ///
     /// # Errors
-    /// Returns the error of work in the queue that failed, if no call has returned that error yet.
+    /// Returns the error of failed work in the queue, if no call has returned that error yet.
     fn synchronize(&self) -> Result<()> {
         Ok(())
     }
@@ -120,19 +121,19 @@ pub trait Memory: Clone + Debug + Send + Sync + 'static {
     /// - A buffer is allocated and zeroed in the queue of the handle whose `alloc` was called, and
     ///   stays valid if that handle is dropped.
     /// - If all clones of a handle are dropped, its queued work still runs, provided that another
-    ///   queue was ordered after the work. The result of other queued work is unspecified, so the
-    ///   caller waits for the queue before dropping the last clone.
+    ///   queue was ordered after the work. Otherwise, the result of the queued work is unspecified,
+    ///   so the caller should wait for the queue before dropping the last clone.
     fn fork_queue(&self) -> Result<Self> {
         Ok(self.clone())
     }
 
     /// Orders the queue of `self` after the queue of `other`. Work that is enqueued on `self` after
-    /// this call starts only when all work enqueued on `other` before this call is done. The work
-    /// of `other` includes work of other queues after which `other` is ordered, even if `other` has
-    /// no work of its own. If all handles of `other` are dropped and its work has failed, the next
-    /// wait for `self` returns the error. Each call adds an order; `order_after` may be called any
-    /// number of times, for any two handles of the device. A queue that is ordered after itself
-    /// waits for nothing.
+    /// this call starts only when all work enqueued on `other` before this call is done. If `other`
+    /// is itself ordered after a third queue, the work of `self` also waits for that queue, even if
+    /// `other` has no work of its own. If all handles of `other` are dropped and its work has
+    /// failed, the next wait for `self` returns the error. `order_after` may be called any number
+    /// of times, for any two handles of the device; earlier orders stay in force. A queue that is
+    /// ordered after itself waits for nothing.
     fn order_after(&self, other: &Self) -> Result<()> {
         other.synchronize()
     }
@@ -176,10 +177,10 @@ pub trait Memory: Clone + Debug + Send + Sync + 'static {
     /// implementation returns `false`, and the conformance kit then skips the checks of these
     /// failures.
     ///
-    /// The caller waits for all queues of the device before the call, and starts no other operation
-    /// between the call and the operation that fails. The device may immediately run a kernel or
-    /// upload that is to fail, instead of queuing it. The device must remain usable after the
-    /// failure; otherwise `inject_failure` returns `false`.
+    /// The caller waits for all queues of the device before it calls `inject_failure`, and starts
+    /// no other operation before the one that is to fail. The device may run this kernel or upload
+    /// immediately instead of queuing it. The device must remain usable after the failure;
+    /// otherwise `inject_failure` returns `false`.
     fn inject_failure(&self, failure: FailureKind) -> bool {
         let _ = failure;
         false

@@ -17,11 +17,12 @@ use std::{fmt, sync::Arc};
 /// valid. In unified memory ([`Memory::host_mapping`]), both sides share one allocation, which is
 /// never copied.
 ///
-/// If a method of `SyncedMemory` fails, the value is unchanged. A method that succeeds may leave
-/// work, such as a copy, in the queue of the device. If work in the queue fails later, the next
-/// call that waits for the queue returns the error. The bytes that the failed work should have
-/// written are then lost, although `SyncedMemory` regards these bytes as valid. The caller must
-/// write the lost bytes again.
+/// If a method of `SyncedMemory` fails, the value is unchanged, except for bytes that the closure
+/// of [`host_overwrite`](Self::host_overwrite) has already written in place. A method that succeeds
+/// may leave work, such as a copy, in the queue of the device. If work in the queue fails later,
+/// the next call that waits for the queue returns the error. The bytes that the failed work should
+/// have written are then lost, although `SyncedMemory` regards these bytes as valid. The caller
+/// must write the lost bytes again.
 ///
 /// ```
 /// use cortado::{SimulatedDevice, SyncedMemory, assert_transfers};

@@ -358,8 +358,8 @@ impl<'a, T: Storable, D: Memory> ViewMut<'a, T, D> {
     /// device is stale, also uploads the memory.
     ///
     /// A kernel with several outputs calls `reserve_device` on each output before it discards the
-    /// value of the first output. If the second output does not fit in device memory, the first
-    /// output then keeps its value.
+    /// value of the first output. The first output then keeps its value even if the second output
+    /// does not fit in device memory.
     ///
     /// ```
     /// use cortado::{Memory, Result, ViewMut};

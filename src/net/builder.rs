@@ -484,9 +484,9 @@ impl<'a, T: Element> Construction<'a, T> {
     }
 }
 
-/// Merges the multiplier `given` of a shared parameter into `owner_mult`, the multiplier of the
-/// parameter's owner. Sets `owner_mult` to `given` if `owner_mult` is `None`, and fails if both are
-/// given and differ.
+/// Merges the multiplier `mult` of a shared parameter into `owner_mult`, the multiplier of the
+/// parameter's owner. Sets `owner_mult` to `mult` if `owner_mult` is `None`. Fails if both are
+/// `Some` and differ.
 fn merge_mult(
     field: &str,
     name: &str,

@@ -1,4 +1,4 @@
-//! Checks of net definitions: likely mistakes, and the places of errors in the definition's file.
+//! Checks of net definitions for likely mistakes, and line numbers for error messages.
 
 use super::filter::filter_net;
 use crate::{
@@ -61,8 +61,8 @@ pub(super) fn describe_empty_net(definition: &NetParameter, state: &NetState) ->
     }
 }
 
-/// Logs a warning for each name that several layers of a net have, and for each field of a layer
-/// that is NaN. Caffe accepts both without a message.
+/// Logs a warning for each name that several layers of a net have, and for each layer field with
+/// the value NaN. Caffe logs nothing for duplicate names or NaN fields.
 ///
 /// # Errors
 /// Returns the errors of [`proto::to_text`].
@@ -86,7 +86,7 @@ pub(super) fn warn_about_layers(net: &NetParameter) -> Result<()> {
     Ok(())
 }
 
-/// Returns the paths of the fields of a layer that are NaN, such as `transform_param.scale`. Does
+/// Returns the paths of a layer's fields with the value NaN, such as `transform_param.scale`. Does
 /// not check the layer's blobs.
 fn nan_fields(layer: &LayerParameter) -> Result<Vec<String>> {
     let layer = LayerParameter { blobs: Vec::new(), ..layer.clone() };

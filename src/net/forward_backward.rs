@@ -46,10 +46,10 @@ impl<T: Element> Net<T> {
         Ok(loss)
     }
 
-    /// Runs the forward pass of the first layer in `layers`, fused with the next layer if this is
-    /// an activation layer and fusion is possible. Removes the executed layers from `layers`.
-    /// Returns the contribution of the executed layers to the objective, which is 0 if the range is
-    /// empty.
+    /// Runs the forward pass of the first layer in `layers`. If the next layer in `layers` is an
+    /// activation layer that can be fused with the first layer, runs both as one kernel. Removes
+    /// the executed layers from `layers`. Returns the contribution of the executed layers to the
+    /// objective, which is 0 if the range is empty.
     ///
     /// # Errors
     /// Returns the same errors as [`forward_layers`](Self::forward_layers).

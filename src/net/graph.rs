@@ -235,9 +235,10 @@ impl<T: Element> Net<T> {
         error.context(format!("layer `{}` ({})", node.param.name(), node.layer.kind()))
     }
 
-    /// Adds the name of the blob to the error of an allocation that exceeded a memory limit: the
-    /// layer's first blob of the requested size that has no memory. Does not change other errors,
-    /// errors that have a context, and errors of a layer's internal blobs of other sizes.
+    /// Adds the name of a blob to the error of an allocation that exceeded a memory limit. The blob
+    /// is the layer's first top, bottom or parameter that has the requested size and no memory.
+    /// Leaves the error unchanged if the layer has no such blob, if the error has a context, or if
+    /// the error is of another kind.
     pub(super) fn name_blob(&self, index: usize, error: Error) -> Error {
         let Error::MemoryLimit { bytes, .. } = error else { return error };
         error.name_allocation(|| self.unallocated_blob(&self.nodes[index], bytes))

@@ -63,7 +63,7 @@ impl<T: Element> Net<T> {
     /// Returns [`Error::InvalidData`] or [`Error::Shape`] if the parameters of a layer in `source`
     /// and in the net differ in number or shape; in this case, the net is unchanged. Returns
     /// [`Error::InvalidData`], which lists the layers of the net and of `source`, if the net has
-    /// learnable parameters and `source` has parameters of none of the net's layers. Returns
+    /// learnable parameters and no layer of the net has parameters in `source`. Returns
     /// [`Error::InvalidData`] if `source` has contradictory fields, and propagates errors from the
     /// device; in these cases, some layers may already be copied.
     #[doc(alias = "CopyTrainedLayersFrom")]
@@ -157,10 +157,10 @@ impl<T: Element> Net<T> {
         Ok(net)
     }
 
-    /// Removes the duplicates of shared parameter values from `message`, the result of
-    /// [`to_proto`](Self::to_proto) of this net. A file of `message` then contains shared values
-    /// only once, like Caffe's HDF5 files. `strip_shared_params` keeps the gradients of all
-    /// parameters.
+    /// Removes the duplicates of shared parameter values from `message`, which
+    /// [`to_proto`](Self::to_proto) of this net has returned. A file to which the caller writes
+    /// `message` then contains shared values only once, like Caffe's HDF5 files.
+    /// `strip_shared_params` keeps the gradients of all parameters.
     pub fn strip_shared_params(&self, message: &mut NetParameter) {
         for param in self.params.iter().filter(|param| param.owner.is_some()) {
             let layer = message.layer.get_mut(param.layer);

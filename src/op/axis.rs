@@ -5,7 +5,7 @@ use crate::{
     shape::Shape,
 };
 
-/// View of a row-major operand as `outer × extent × inner`, in which a kernel works along `extent`.
+/// View of a row-major operand as `outer × extent × inner`, for kernels that work along `extent`.
 ///
 /// ```
 /// use cortado::{Shape, op::Axis};

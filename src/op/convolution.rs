@@ -37,8 +37,9 @@ impl Convolution {
     /// Creates the descriptor of a convolution.
     ///
     /// # Errors
-    /// Returns [`Error::InvalidInput`] if `groups` is zero or does not divide both the channels and
-    /// the outputs. Returns [`Error::ShapeOverflow`] if an operand's element count overflows.
+    /// Returns [`Error::InvalidInput`] if `groups` is zero, or if the number of channels or outputs
+    /// is not a multiple of `groups`. Returns [`Error::ShapeOverflow`] if an operand's element
+    /// count overflows.
     pub fn new(batch: usize, outputs: usize, groups: usize, window: Window) -> Result<Self> {
         let channels = window.channels();
         if groups == 0 || !channels.is_multiple_of(groups) || !outputs.is_multiple_of(groups) {

@@ -55,10 +55,11 @@ pub struct Pool2d {
 }
 
 impl Pool2d {
-    /// Creates the descriptor of a pooling operation with the same number of windows as in Caffe.
+    /// Creates the descriptor of a pooling operation.
     ///
-    /// Each axis has `round((input + 2·pad − kernel) / stride) + 1` windows. If the padding is not
-    /// zero, the last window is dropped if it would start in the padding after the input. With
+    /// As in Caffe, each axis has `round((input + 2·pad − kernel) / stride) + 1` windows, where
+    /// `round` is the given rounding mode. If the padding is not zero, and the last window would
+    /// start in the padding after the input, the last window is dropped. With
     /// [`PoolRounding::Ceil`], an axis has one window if the kernel exceeds the padded input by
     /// less than a stride.
     ///

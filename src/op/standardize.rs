@@ -25,7 +25,7 @@ pub enum EpsilonPlacement {
     AddedToDeviation,
 }
 
-/// Standardization, `y[o,e,i] = (x[o,e,i] − mean[e]) · rate[e]`, where the rate is the inverse
+/// Standardization, `y[o,e,i] = (x[o,e,i] − mean[e]) · rate[e]`, where `rate` is the inverse
 /// standard deviation.
 ///
 /// If `mean` and `variance` are the moments of `x`, the gradient is `dx = (dy − Σ dy / m − y · Σ

@@ -118,7 +118,7 @@ pub enum UpdateRule<T: Element> {
     /// The step of AdaDelta is `rate · s`, with `s` from the formulas above. AdaDelta was
     /// introduced by Zeiler (2012).
     AdaDelta {
-        /// Decay factor of the running means `h` and `k` of squares.
+        /// Decay factor of `h` and `k`, the running means of the squares of `g` and `s`.
         momentum: T::Acc,
         /// Constant that is added to `h` and `k`, which keeps the divisor and the first steps from
         /// being 0.
@@ -184,7 +184,7 @@ pub fn adam_correction(beta1: f64, beta2: f64, steps: usize) -> f64 {
 
 impl<T: Element> SolverUpdate<T> {
     /// Fails unless all operands have the same number of elements as the weights. The iterator
-    /// `history` yields the length of one operand for each history value of the update rule.
+    /// `history` yields the lengths of the history operands of the update rule.
     ///
     /// # Errors
     /// Returns [`Error::Length`](crate::Error::Length), which names the operand, if an operand has

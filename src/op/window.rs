@@ -59,8 +59,8 @@ impl SpatialAxis {
         Ok(slack / stride + 1)
     }
 
-    /// Returns the axis of the transposed convolution: the axis whose number of windows equals the
-    /// `input` of `self`. The returned axis has the input extent
+    /// Returns the axis of the transposed convolution. The number of windows along the returned
+    /// axis is the input extent of `self`. The input extent of the returned axis is
     /// `stride·(input − 1) + dilation·(kernel − 1) + 1 − 2·pad`.
     ///
     /// # Errors

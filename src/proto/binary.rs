@@ -19,7 +19,7 @@ const MAX_MESSAGE_LEN: usize = i32::MAX as usize;
 /// Decodes a message from `bytes` in protobuf's binary format; error messages name `file` as the
 /// source.
 ///
-/// The decoded message has the same field values as a message that protobuf's C++ library decodes.
+/// The decoded message has the field values that protobuf's C++ library would decode from `bytes`.
 /// A field with a known number but an unexpected wire type counts as an unknown field. A zero byte
 /// or an end-group tag in place of a field ends the message, with a warning in the log.
 /// `parse_binary` drops unknown fields; [`UnknownFields`](super::UnknownFields) keeps them.

@@ -83,7 +83,7 @@ pub fn read_trained_net(path: impl AsRef<Path>) -> Result<NetParameter> {
 /// file, which has a group for each layer. The HDF5 file keeps the type of the values, `float` or
 /// `double`.
 ///
-/// Writing needs memory for the net and for up to twice the file size.
+/// In addition to the net, writing needs memory of up to twice the file size.
 ///
 /// # Errors
 /// Returns the errors of [`write_binary`]. Returns
@@ -172,7 +172,7 @@ fn foreign_kind(path: &Path) -> Option<&'static str> {
         [0x89, b'H', b'D', b'F', ..] => Some("an HDF5 file"),
         [0x93, b'N', b'U', b'M', b'P', b'Y', ..] => Some("a NumPy array"),
         [b'P', b'K', 3, 4, ..] => Some("a zip archive such as .npz"),
-        // The header's length in eight bytes, and the start of the header.
+        // A safetensors file starts with eight bytes for the header's length, and a JSON header.
         [_, _, _, _, _, _, 0, 0, b'{', ..] => Some("a safetensors file"),
         [0x89, b'P', b'N', b'G', ..] => Some("a PNG image"),
         [0xff, 0xd8, 0xff, ..] => Some("a JPEG image"),

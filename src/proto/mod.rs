@@ -24,8 +24,9 @@
 //!   getter returns the default.
 //! - Strings are UTF-8. In a binary file, the reader replaces bytes that are not UTF-8 by U+FFFD
 //!   and logs a warning. In prototxt, a string that is not UTF-8 is an error.
-//! - A file that is not a message is an error: a non-empty file without a known field, or a file
-//!   with a string that is not UTF-8 and contains control characters.
+//! - The reader rejects a file that cannot be a message of the requested type: a non-empty file
+//!   without a known field, or a file with a string that is not UTF-8 and contains control
+//!   characters.
 //! - The reader accepts a binary file that is longer than 2 GiB.
 //! - A missing `required` field is an error in text, but not in binary files.
 

@@ -267,7 +267,7 @@ impl Scan<'_> {
             return Ok(0);
         }
         if bytes.iter().any(|byte| byte.is_ascii_control() && !byte.is_ascii_whitespace()) {
-            return malformed(start, "the string is neither UTF-8 nor text");
+            return malformed(start, "the string is not UTF-8 and contains control characters");
         }
         let replacement = String::from_utf8_lossy(&bytes).into_owned().into_bytes();
         let warning = format!("byte {start}, in {}: string is not UTF-8", self.path);
@@ -280,7 +280,7 @@ impl Scan<'_> {
 
     /// Counts memory that prost, or a replacement of a byte range, needs in addition to the bytes
     /// of the file. Fails if an empty message or string, which a file stores in two or three bytes,
-    /// occurs too often. An encoded message of this program has no limit.
+    /// occurs too often. The limit does not apply to a message that this process has encoded.
     fn charge(&mut self, bytes: u64) -> WireResult<()> {
         self.needed = self.needed.saturating_add(bytes);
         if self.needed > limits::expanded(self.len)

@@ -68,8 +68,8 @@ impl UnknownFields {
         self.fields.keys().map(Vec::as_slice)
     }
 
-    /// Calls `remap` on each path. `remap` changes the path of a message that has moved to the new
-    /// path, and returns `false` to drop the unknown fields of the message.
+    /// Calls `remap` on each path. If a message has moved, `remap` replaces its path by the new
+    /// path. `remap` returns `false` to drop the unknown fields of the message.
     ///
     /// In the following example, a layer was inserted at the front, layers moved from the older
     /// field `layers` (2) to `layer` (100), and the `blobs` of each layer moved from field 6 to
@@ -98,9 +98,9 @@ impl UnknownFields {
 
     /// Encodes a message together with the unknown fields.
     ///
-    /// Drops the unknown fields of messages that no longer exist. Also drops a field that the type
-    /// of its message declares, as can happen after an upgrade. Logs a warning about the dropped
-    /// fields.
+    /// Drops the unknown fields of messages that no longer exist. After an upgrade, the new type of
+    /// a message may declare a field that was unknown in the old type; `encode` drops such a field
+    /// too. Logs a warning about the dropped fields.
     ///
     /// # Errors
     /// Returns [`Error::InvalidData`](crate::Error::InvalidData) if the scan of the encoded message

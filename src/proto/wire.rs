@@ -176,7 +176,7 @@ impl<'a> WireReader<'a> {
         self.skip_to(self.offset + len)
     }
 
-    /// Reads the bytes between the offset `start` and the current offset again.
+    /// Rereads the bytes from the offset `start` to the current offset.
     pub(super) fn reread_from(&mut self, start: u64) -> WireResult<Vec<u8>> {
         let stop = self.offset;
         self.skip_to(start)?;

@@ -314,8 +314,9 @@ impl Drop for KernelScope {
     }
 }
 
-/// Notes that the calling thread uses the device side of a view. A kernel that an
-/// [`AnyDevice`](crate::AnyDevice) runs must be in its ledger scope at that time.
+/// Records in the running kernel call that the calling thread uses the device side of a view. If an
+/// [`AnyDevice`](crate::AnyDevice) runs the kernel, the kernel must already have entered its ledger
+/// scope.
 #[inline]
 pub(in crate::memory) fn device_use_event() {
     if is_watched() {

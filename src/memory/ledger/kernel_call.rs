@@ -46,7 +46,7 @@ impl KernelCall {
 pub(super) struct RunningCall {
     /// Name under which the ledger records the kernel.
     pub(super) name: &'static str,
-    /// Name of a method, and the name of the method and its function, such as `unary` and
+    /// Name of a method such as `unary`, and its full name including the function, such as
     /// `unary_exp`.
     pub(super) full_name: (&'static str, &'static str),
     /// Names of the ledger scopes in which the kernel may use the device side of an operand.
@@ -84,8 +84,8 @@ pub(super) fn mark_scope(name: &'static str) -> bool {
     had_scope
 }
 
-/// Records in the running kernel call that a ledger scope ends. `had_scope` is the result of
-/// [`mark_scope`] for the scope.
+/// Records in the running kernel call that a ledger scope ends. `had_scope` is the value that
+/// [`mark_scope`] returned at the start of the scope.
 pub(super) fn end_scope(had_scope: bool) {
     RUNNING.set(RUNNING.get().map(|call| RunningCall { has_scope: had_scope, ..call }));
 }

@@ -162,8 +162,8 @@ impl Ledger {
 
     /// Returns the native kernels that used the device side of an operand outside of their own
     /// ledger scope ([`enter_kernel`](super::enter_kernel)). The ledger cannot attribute the
-    /// transfers of such kernels. The ledger finds such kernels only in calls through an
-    /// [`AnyDevice`](crate::AnyDevice), and records them with an empty element type.
+    /// transfers of such kernels. The ledger detects such kernels only in calls through an
+    /// [`AnyDevice`](crate::AnyDevice), and leaves the element type of their [`KernelCall`] empty.
     pub fn unscoped_kernels(&self) -> Vec<KernelCall> {
         self.unscoped_calls.lock().iter().copied().collect()
     }
@@ -201,7 +201,7 @@ impl fmt::Debug for Ledger {
 }
 
 /// Formats the ledger as a table with one line per kernel call and device, in descending order of
-/// bytes, followed by a line of totals. An empty ledger is formatted as a sentence that says so.
+/// bytes, followed by a line of totals. An empty ledger is formatted as one line of text.
 impl fmt::Display for Ledger {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let events = self.events.lock();

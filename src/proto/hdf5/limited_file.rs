@@ -1,7 +1,7 @@
-//! An HDF5 file whose reading takes limited work and memory.
+//! Reading of HDF5 files with a limit on the bytes that are read and on the memory.
 //!
 //! The links and B-trees of a damaged HDF5 file can refer to each other in cycles. The HDF5 library
-//! limits the depth of its recursion, but two references in each of 64 levels are 2⁶⁴ reads.
+//! limits the depth of its recursion, but two references in each of 64 levels cause 2⁶⁴ reads.
 //! [`LimitedSource`] therefore counts the bytes that the library reads.
 
 use crate::{
@@ -43,16 +43,16 @@ impl LimitedFile {
         Ok(Self { file, stored, remaining })
     }
 
-    /// Allows the library to read as many bytes as after `open`. A data layer, which reads the same
-    /// rows in each epoch, calls this method before each read.
+    /// Resets the number of bytes that the library may still read to its initial value. A data
+    /// layer, which reads the same rows in each epoch, calls this method before each read.
     #[cfg(feature = "net")]
     pub(crate) fn reset_read_limit(&self) {
         *self.remaining.lock() = read_limit(self.stored);
     }
 
-    /// Fails if the elements of `dataset`, of which each takes `element_size` bytes or more in
-    /// memory, or its decompressed chunks need too much memory. `subject` names the file and the
-    /// dataset. Returns the number of bytes of the elements.
+    /// Returns the number of bytes of memory that the elements of `dataset` need, at `element_size`
+    /// bytes or more per element. Fails if the elements or the decompressed chunks of `dataset`
+    /// need too much memory. `subject` names the file and the dataset.
     pub(crate) fn check_size(
         &self,
         subject: &dyn Display,

@@ -1,8 +1,8 @@
 //! Trained nets and solver states in HDF5 files, in Caffe's layout.
 //!
-//! Only the modules `limited_file`, `reader` and `writer` depend on the HDF5 library (feature `hdf5`). Without the
-//! feature `hdf5`, the module `disabled` replaces all modules except `detect`, and every HDF5 file
-//! is an error.
+//! Only the modules `limited_file`, `reader` and `writer` depend on the HDF5 library (feature
+//! `hdf5`). Without the feature `hdf5`, the module `disabled` replaces all modules except `detect`,
+//! and reading or writing an HDF5 file returns an error.
 
 mod detect;
 #[cfg(not(feature = "hdf5"))]

@@ -12,7 +12,7 @@
 //!    format. The type of a layer changes from an enum value to a string. The lists `param`
 //!    (names), `blob_share_mode`, `blobs_lr` and `weight_decay` become one `param` entry for each
 //!    learnable blob.
-//! 4. *Input fields* (`input` with `input_shape`, or with four `input_dim` each) become an Input
+//! 4. *Input fields* (for each `input`, one `input_shape` or four `input_dim`) become an Input
 //!    layer at the front. If the net has no input shapes, as in trained nets, the upgrade only
 //!    removes the inputs.
 //! 5. *BatchNorm layers with three `param`*: `lr_mult` and `decay_mult` become 0, because the

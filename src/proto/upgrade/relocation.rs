@@ -51,9 +51,9 @@ impl Relocation {
     }
 }
 
-/// Replaces the field number in the second step of `path`, which is a field of an old layer, by the
-/// number of the field with the same name in `LayerParameter`. Keeps the field number if
-/// `LayerParameter` has no such field.
+/// Updates the second step of `path`, which selects a field of a V0 or V1 layer, to the number of
+/// the field with the same name in `LayerParameter`. Keeps the field number if `LayerParameter` has
+/// no field with this name.
 fn update_layer_field(path: &mut Vec<PathStep>) {
     let mut layer = V1LayerParameter::SCHEMA;
     // The fields of a V0 layer are in the message `layer` of a V1 layer.

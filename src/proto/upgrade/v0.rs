@@ -81,8 +81,8 @@ fn layer_error(layer: &str, problem: impl Into<String>) -> Error {
     Error::InvalidData(problem.into()).context(format!("layer `{layer}`"))
 }
 
-/// A field of a V1 message, into which the upgrade writes a value of type `T`. `put` sets an
-/// optional field, or appends a value to a repeated field.
+/// A field of a V1 message that can store a value of type `T`. `put` sets an optional field, or
+/// appends a value to a repeated field.
 trait Put<T> {
     fn put(&mut self, value: T);
 }
