@@ -22,17 +22,17 @@ pub struct AnyBuffer {
     buffer: Box<dyn Any + Send + Sync>,
     /// The bytes of the buffer, counted toward the memory limit of the device; `None` without a
     /// limit.
-    _counted: Option<CountedBytes>,
+    _counted_bytes: Option<CountedBytes>,
 }
 
 impl AnyBuffer {
     pub(super) fn new<B: Send + Sync + 'static>(buffer: B) -> Self {
-        Self { buffer: Box::new(buffer), _counted: None }
+        Self { buffer: Box::new(buffer), _counted_bytes: None }
     }
 
     /// Counts the buffer toward a memory limit until the buffer is dropped.
     pub(crate) fn counted(self, counted: Option<CountedBytes>) -> Self {
-        Self { _counted: counted, ..self }
+        Self { _counted_bytes: counted, ..self }
     }
 
     /// Returns the buffer as a `&B`, or `None` if the buffer has another type. The buffer of an

@@ -46,7 +46,7 @@ impl MemoryLimit {
 impl CountedBytes {
     /// Returns `bytes` as an allocation that counts toward the limit until it is dropped.
     pub(crate) fn attach(self, bytes: HostBytes) -> HostBytes {
-        HostBytes::adopt(CountedHostBytes { bytes, _counted: self })
+        HostBytes::adopt(CountedHostBytes { bytes, _counted_bytes: self })
     }
 }
 
@@ -58,7 +58,7 @@ impl Drop for CountedBytes {
 
 struct CountedHostBytes {
     bytes: HostBytes,
-    _counted: CountedBytes,
+    _counted_bytes: CountedBytes,
 }
 
 impl HostStorage for CountedHostBytes {

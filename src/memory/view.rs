@@ -30,7 +30,7 @@ use std::{any::TypeId, fmt, marker::PhantomData, mem::size_of, ops::Range};
 pub struct View<'a, T, D: Memory> {
     mem: &'a CoherentBytes,
     span: Span,
-    types: PhantomData<(&'a [T], D)>,
+    marker: PhantomData<(&'a [T], D)>,
 }
 
 /// An exclusive, mutable view of a range of elements of a [`SyncedMemory`].
@@ -47,7 +47,7 @@ pub struct View<'a, T, D: Memory> {
 pub struct ViewMut<'a, T, D: Memory> {
     mem: &'a mut CoherentBytes,
     span: Span,
-    types: PhantomData<(&'a mut [T], D)>,
+    marker: PhantomData<(&'a mut [T], D)>,
 }
 
 /// An input operand of a kernel that may alias the output operand, for kernels that can run in
@@ -183,14 +183,14 @@ impl<'a, T: Storable, D: Memory> View<'a, T, D> {
     /// Returns [`Error::Range`] if `mem` holds fewer than `len` elements.
     pub fn new(mem: &'a SyncedMemory<D>, len: usize) -> Result<Self> {
         let mem = &mem.value;
-        Ok(Self { mem, span: Span::first::<T>(len, mem.size())?, types: PhantomData })
+        Ok(Self { mem, span: Span::first::<T>(len, mem.size())?, marker: PhantomData })
     }
 
     /// Creates a view of the first `len` elements of `mem`, which must hold at least `len`
     /// elements.
     pub(crate) fn new_unchecked(mem: &'a SyncedMemory<D>, len: usize) -> Self {
         debug_assert!(len * size_of::<T>() <= mem.size());
-        Self { mem: &mem.value, span: Span { start: 0, len }, types: PhantomData }
+        Self { mem: &mem.value, span: Span { start: 0, len }, marker: PhantomData }
     }
 
     /// Returns the number of elements in the view.
@@ -242,14 +242,14 @@ impl<'a, T: Storable, D: Memory> ViewMut<'a, T, D> {
     /// Returns [`Error::Range`] if `mem` holds fewer than `len` elements.
     pub fn new(mem: &'a mut SyncedMemory<D>, len: usize) -> Result<Self> {
         let span = Span::first::<T>(len, mem.size())?;
-        Ok(Self { mem: &mut mem.value, span, types: PhantomData })
+        Ok(Self { mem: &mut mem.value, span, marker: PhantomData })
     }
 
     /// Creates a view of the first `len` elements of `mem`, which must hold at least `len`
     /// elements.
     pub(crate) fn new_unchecked(mem: &'a mut SyncedMemory<D>, len: usize) -> Self {
         debug_assert!(len * size_of::<T>() <= mem.size());
-        Self { mem: &mut mem.value, span: Span { start: 0, len }, types: PhantomData }
+        Self { mem: &mut mem.value, span: Span { start: 0, len }, marker: PhantomData }
     }
 
     /// Returns the number of elements in the view.
@@ -275,18 +275,18 @@ impl<'a, T: Storable, D: Memory> ViewMut<'a, T, D> {
     /// # Errors
     /// Returns [`Error::Range`] if `range` reaches outside the view.
     pub fn slice_mut(&mut self, range: Range<usize>) -> Result<ViewMut<'_, T, D>> {
-        Ok(ViewMut { span: self.span.sub(range)?, mem: self.mem, types: PhantomData })
+        Ok(ViewMut { span: self.span.sub(range)?, mem: self.mem, marker: PhantomData })
     }
 
     /// Reborrows this view, so that the caller can pass the reborrowed view to a kernel and then
     /// use this view again.
     pub fn reborrow(&mut self) -> ViewMut<'_, T, D> {
-        ViewMut { mem: self.mem, span: self.span, types: PhantomData }
+        ViewMut { mem: self.mem, span: self.span, marker: PhantomData }
     }
 
     /// Returns a shared view of the elements of this exclusive view.
     pub fn as_view(&self) -> View<'_, T, D> {
-        View { mem: self.mem, span: self.span, types: PhantomData }
+        View { mem: self.mem, span: self.span, marker: PhantomData }
     }
 
     /// Returns the elements as a mutable slice of host memory; the device becomes stale.
@@ -415,7 +415,7 @@ impl<'a, T: Storable, D: Memory> View<'a, T, D> {
     /// supports only the element type `U`.
     pub fn downcast<U: Storable>(self) -> Option<View<'a, U, D>> {
         let Self { mem, span, .. } = self;
-        (TypeId::of::<T>() == TypeId::of::<U>()).then_some(View { mem, span, types: PhantomData })
+        (TypeId::of::<T>() == TypeId::of::<U>()).then_some(View { mem, span, marker: PhantomData })
     }
 }
 
@@ -427,7 +427,7 @@ impl<'a, T: Storable, D: Memory> ViewMut<'a, T, D> {
         (TypeId::of::<T>() == TypeId::of::<U>()).then_some(ViewMut {
             mem,
             span,
-            types: PhantomData,
+            marker: PhantomData,
         })
     }
 }
@@ -437,14 +437,14 @@ impl<'a, T: Storable, D: Memory> ViewMut<'a, T, D> {
 impl<'a, T, D: Memory> View<'a, T, D> {
     /// Converts this view to the device type `E`, which must be the type of the memory's device.
     pub(crate) fn on<E: Memory>(self) -> View<'a, T, E> {
-        View { mem: self.mem, span: self.span, types: PhantomData }
+        View { mem: self.mem, span: self.span, marker: PhantomData }
     }
 }
 
 impl<'a, T, D: Memory> ViewMut<'a, T, D> {
     /// Converts this view to the device type `E`, which must be the type of the memory's device.
     pub(crate) fn on<E: Memory>(self) -> ViewMut<'a, T, E> {
-        ViewMut { mem: self.mem, span: self.span, types: PhantomData }
+        ViewMut { mem: self.mem, span: self.span, marker: PhantomData }
     }
 }
 

@@ -12,23 +12,24 @@ impl<T: Element> Net<T> {
         let Self { nodes, blobs, .. } = self;
         // Identify blobs by name, as Caffe does, because all tops of a chain of in-place layers
         // have the same name.
-        let mut under_loss: HashSet<&str> = HashSet::new();
-        let mut skipped: HashSet<&str> = HashSet::new();
+        let mut contributing_blobs: HashSet<&str> = HashSet::new();
+        let mut skipped_blobs: HashSet<&str> = HashSet::new();
         for node in nodes.iter_mut().rev() {
             let name = |&id: &usize| blobs[id].name.as_str();
-            let weighted = node.loss_weights.iter().any(|&weight| weight != 0.0);
-            let contributes = weighted || node.tops.iter().any(|id| under_loss.contains(name(id)));
-            let all_skipped = node.tops.iter().all(|id| skipped.contains(name(id)));
+            let has_loss_weight = node.loss_weights.iter().any(|&weight| weight != 0.0);
+            let contributes =
+                has_loss_weight || node.tops.iter().any(|id| contributing_blobs.contains(name(id)));
+            let all_skipped = node.tops.iter().all(|id| skipped_blobs.contains(name(id)));
             if !contributes || node.backward && all_skipped {
                 node.backward = false;
                 node.propagate_bottoms.fill(false);
             }
             for (id, &propagates) in node.bottoms.iter().zip(&node.propagate_bottoms) {
                 if contributes {
-                    under_loss.insert(name(id));
+                    contributing_blobs.insert(name(id));
                 }
                 if !propagates {
-                    skipped.insert(name(id));
+                    skipped_blobs.insert(name(id));
                 }
             }
         }

@@ -184,9 +184,9 @@ impl<T: Element> NetBuilder<T> {
     fn construct(&self, definition: &NetParameter) -> Result<Net<T>> {
         check_format(definition)?;
         let state = self.state(definition);
-        let filtered = filter_net(definition, &state)?;
-        warn_about_layers(&filtered)?;
-        let definition = insert_splits(&filtered)?;
+        let filtered_net = filter_net(definition, &state)?;
+        warn_about_layers(&filtered_net)?;
+        let definition = insert_splits(&filtered_net)?;
         let mut construction = Construction::new(self, &state, definition.name());
         for param in &definition.layer {
             let in_layer = |error: Error| error.context(format!("layer `{}`", param.name()));
@@ -290,8 +290,8 @@ impl<'a, T: Element> Construction<'a, T> {
         let mut bottoms = Vec::with_capacity(param.bottom.len());
         for (i, name) in param.bottom.iter().enumerate() {
             if !self.unconsumed_tops.remove(name) {
-                let known = self.unconsumed_tops.iter().map(String::as_str);
-                return Err(unknown_bottom_error(name, i, known));
+                let known_tops = self.unconsumed_tops.iter().map(String::as_str);
+                return Err(unknown_bottom_error(name, i, known_tops));
             }
             bottoms.push(self.ids[name]);
         }
@@ -337,10 +337,10 @@ impl<'a, T: Element> Construction<'a, T> {
     fn propagate_bottoms(&self, param: &LayerParameter, bottoms: &[usize]) -> Result<Vec<bool>> {
         match param.propagate_down.len() {
             0 => Ok(bottoms.iter().map(|&id| self.needs_gradient[id]).collect()),
-            given if given == bottoms.len() => Ok(param.propagate_down.clone()),
-            given => {
+            count if count == bottoms.len() => Ok(param.propagate_down.clone()),
+            count => {
                 let reason =
-                    format!("propagate_down: {given} entries for {} bottoms", bottoms.len());
+                    format!("propagate_down: {count} entries for {} bottoms", bottoms.len());
                 Err(Error::InvalidData(reason))
             }
         }
@@ -351,8 +351,8 @@ impl<'a, T: Element> Construction<'a, T> {
     fn set_up(&mut self, cx: &LayerContext<'_>, saved_blobs: &[BlobProto]) -> Result<()> {
         let index = self.net.nodes.len() - 1;
         let node = &self.net.nodes[index];
-        let share = |&id: &usize| self.net.blobs[id].blob.share();
-        let bottom: Vec<_> = node.bottoms.iter().map(share).collect();
+        let share_blob = |&id: &usize| self.net.blobs[id].blob.share();
+        let bottom: Vec<_> = node.bottoms.iter().map(share_blob).collect();
         let layer = &mut self.net.nodes[index].layer;
         layer.setup(cx, &bottom)?;
         let params = layer.params_mut();
@@ -384,23 +384,23 @@ impl<'a, T: Element> Construction<'a, T> {
             let reason = format!("found {} `param` entries for {count} parameters", specs.len());
             return Err(Error::InvalidData(reason));
         }
-        let trainable = node.layer.params_are_trainable();
+        let is_trainable = node.layer.params_are_trainable();
         for index in 0..count {
             let spec = match specs.get(index) {
                 Some(spec) => spec.clone(),
-                None if trainable => ParamSpec::default(),
+                None if is_trainable => ParamSpec::default(),
                 None => self.add_fixed_spec(layer),
             };
-            let learns = spec.lr_mult() != 0.0;
-            if learns && !trainable {
+            let needs_gradient = spec.lr_mult() != 0.0;
+            if needs_gradient && !is_trainable {
                 let lr_mult = spec.lr_mult();
                 let reason =
                     format!("parameter {index} is not trainable: lr_mult {lr_mult} must be 0");
                 return Err(Error::InvalidData(reason));
             }
             let node = &mut self.net.nodes[layer];
-            node.propagate_params.push(learns);
-            node.backward |= learns;
+            node.propagate_params.push(needs_gradient);
+            node.backward |= needs_gradient;
             self.add_param(layer, index, &spec)?;
         }
         Ok(())
@@ -491,16 +491,16 @@ fn merge_mult(
     field: &str,
     name: &str,
     owner_mult: &mut Option<f32>,
-    given: Option<f32>,
+    mult: Option<f32>,
 ) -> Result<()> {
-    match (*owner_mult, given) {
-        (Some(first), Some(given)) if first != given => {
+    match (*owner_mult, mult) {
+        (Some(first), Some(mult)) if first != mult => {
             let reason =
-                format!("shared parameter `{name}`: expected {field} {first}, found {given}");
+                format!("shared parameter `{name}`: expected {field} {first}, found {mult}");
             Err(Error::InvalidData(reason))
         }
         (None, Some(_)) => {
-            *owner_mult = given;
+            *owner_mult = mult;
             Ok(())
         }
         _ => Ok(()),

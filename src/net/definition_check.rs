@@ -8,7 +8,8 @@ use crate::{
 use std::{collections::HashMap, fs, path::Path};
 
 /// Adds the path of the definition's file to an error that arose while a net was built. If the
-/// error names a layer, and the name is unique in state `state`, also adds the line of that layer.
+/// error names a layer, and only one layer in state `state` has this name, also adds the layer's
+/// line.
 pub(super) fn locate(
     error: Error,
     path: &Path,
@@ -27,8 +28,9 @@ fn failed_layer(error: &Error) -> Option<&str> {
     name.or_else(|| failed_layer(source))
 }
 
-/// Returns the line of the layer `name` in the definition's file. Returns `None` if the name is not
-/// unique in state `state`, or if the upgrade of an old format has changed the number of layers.
+/// Returns the line of the layer `name` in the definition's file. Returns `None` unless exactly one
+/// layer in state `state` has this name, or if the upgrade of an old format has changed the number
+/// of layers.
 fn layer_line(
     name: &str,
     path: &Path,

@@ -13,9 +13,9 @@ use crate::{
 ///
 /// let text = r#"layer { name: "data" include { phase: TRAIN } } layer { name: "ip" }"#;
 /// let test = NetState { phase: Some(Phase::Test as i32), ..Default::default() };
-/// let filtered = filter_net(&parse_text(text, "net")?, &test)?;
-/// assert_eq!(filtered.layer.len(), 1);
-/// assert_eq!(filtered.layer[0].name(), "ip");
+/// let filtered_net = filter_net(&parse_text(text, "net")?, &test)?;
+/// assert_eq!(filtered_net.layer.len(), 1);
+/// assert_eq!(filtered_net.layer[0].name(), "ip");
 /// # Ok::<(), cortado::Error>(())
 /// ```
 ///
@@ -23,20 +23,20 @@ use crate::{
 /// Returns [`Error::InvalidData`] if a layer has both `include` and `exclude` rules.
 #[doc(alias = "FilterNet")]
 pub fn filter_net(param: &NetParameter, state: &NetState) -> Result<NetParameter> {
-    let mut filtered = NetParameter { layer: Vec::new(), ..param.clone() };
+    let mut filtered_net = NetParameter { layer: Vec::new(), ..param.clone() };
     for layer in &param.layer {
         if includes(layer, state)? {
-            filtered.layer.push(layer.clone());
+            filtered_net.layer.push(layer.clone());
         }
     }
-    Ok(filtered)
+    Ok(filtered_net)
 }
 
 fn includes(layer: &LayerParameter, state: &NetState) -> Result<bool> {
-    let state_meets = |rule| state_meets_rule(state, rule);
+    let is_met = |rule| state_meets_rule(state, rule);
     match (&layer.include[..], &layer.exclude[..]) {
-        ([], exclude) => Ok(!exclude.iter().any(state_meets)),
-        (include, []) => Ok(include.iter().any(state_meets)),
+        ([], exclude) => Ok(!exclude.iter().any(is_met)),
+        (include, []) => Ok(include.iter().any(is_met)),
         _ => {
             let reason = "give either include or exclude rules, not both";
             Err(Error::InvalidData(reason.into()).context(format!("layer `{}`", layer.name())))
@@ -57,10 +57,10 @@ fn includes(layer: &LayerParameter, state: &NetState) -> Result<bool> {
 /// ```
 #[doc(alias = "StateMeetsRule")]
 pub fn state_meets_rule(state: &NetState, rule: &NetStateRule) -> bool {
-    let has = |stage: &String| state.stage.contains(stage);
+    let has_stage = |stage: &String| state.stage.contains(stage);
     rule.phase.is_none_or(|phase| phase == state.phase() as i32)
         && rule.min_level.is_none_or(|min| state.level() >= min)
         && rule.max_level.is_none_or(|max| state.level() <= max)
-        && rule.stage.iter().all(has)
-        && !rule.not_stage.iter().any(has)
+        && rule.stage.iter().all(has_stage)
+        && !rule.not_stage.iter().any(has_stage)
 }

@@ -47,9 +47,9 @@ impl<T: Element> Net<T> {
     }
 
     /// Runs the forward pass of the first layer in `layers`. If the next layer in `layers` is an
-    /// activation layer that can be fused with the first layer, runs both as one kernel. Removes
-    /// the executed layers from `layers`. Returns the contribution of the executed layers to the
-    /// objective, which is 0 if the range is empty.
+    /// activation layer that can be fused with the first layer, runs both layers as one kernel.
+    /// Removes the executed layers from `layers`. Returns the contribution of the executed layers
+    /// to the objective, which is 0 if the range is empty.
     ///
     /// # Errors
     /// Returns the same errors as [`forward_layers`](Self::forward_layers).
@@ -60,8 +60,8 @@ impl<T: Element> Net<T> {
         let has_next = index + 1 < layers.end;
         let activation = if has_next { self.activation_after(index)? } else { None };
         let result = self.forward_layer(index, activation);
-        let (loss, fused) = result.map_err(|error| self.in_layer(index, error))?;
-        if fused {
+        let (loss, is_fused) = result.map_err(|error| self.in_layer(index, error))?;
+        if is_fused {
             layers.next();
         }
         Ok(loss)
@@ -164,8 +164,8 @@ impl<T: Element> Net<T> {
         let node = &self.nodes[index];
         let in_place = node.tops.len() == 1 && next.bottoms == node.tops && next.tops == node.tops;
         let mut weights = node.loss_weights.iter().chain(&next.loss_weights);
-        let fusible = in_place && weights.all(|&weight| weight == 0.0);
-        if !fusible || next.layer.fusible_activation().is_none() {
+        let is_fusible = in_place && weights.all(|&weight| weight == 0.0);
+        if !is_fusible || next.layer.fusible_activation().is_none() {
             return Ok(None);
         }
         let next = index + 1;
@@ -185,7 +185,7 @@ impl<T: Element> Net<T> {
         let [bottom, top] = self.operands(index);
         let Self { device, nodes, .. } = self;
         let layer = &mut nodes[index].layer;
-        let fused = match activation {
+        let is_fused = match activation {
             Some(function) => {
                 let result = layer.forward_fused(device, &bottom, &top, function);
                 let next = nodes[index + 1].param.name();
@@ -194,14 +194,14 @@ impl<T: Element> Net<T> {
             None => false,
         };
         let node = &mut self.nodes[index];
-        if !fused {
+        if !is_fused {
             node.layer.forward(&self.device, &bottom, &top)?;
         }
         let mut loss = 0.0;
         for (top, _) in top.iter().zip(&node.loss_weights).filter(|(_, weight)| **weight != 0.0) {
             loss += self.device.dot(top.data()?.view(), top.diff()?.view())?.to_f64();
         }
-        Ok((loss, fused))
+        Ok((loss, is_fused))
     }
 
     fn backward_layer(&mut self, index: usize) -> Result<()> {

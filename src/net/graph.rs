@@ -249,14 +249,14 @@ impl<T: Element> Net<T> {
         let blobs = blobs.map(|NetBlob { name, blob, .. }| (format!("blob `{name}`"), blob));
         let params = node.layer.params().iter().enumerate();
         let params = params.map(|(index, blob)| (format!("parameter {index}"), blob));
-        let fits = |blob: &Blob<T>| {
-            let allocated = blob.allocated_bytes().ok()?;
-            let part = allocated.iter().position(|allocated| *allocated == 0)?;
+        let unallocated_part = |blob: &Blob<T>| {
+            let allocated_bytes = blob.allocated_bytes().ok()?;
+            let part = allocated_bytes.iter().position(|bytes| *bytes == 0)?;
             (blob.storage_bytes().ok()? == bytes).then_some(["data", "diff"][part])
         };
         let mut candidates = blobs.chain(params);
         candidates.find_map(|(name, blob)| {
-            let (part, shape) = (fits(blob)?, blob.shape());
+            let (part, shape) = (unallocated_part(blob)?, blob.shape());
             Some(format!("{part} of {name} of shape {shape}"))
         })
     }

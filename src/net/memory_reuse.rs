@@ -15,9 +15,9 @@ use crate::{blob::Blob, element::Element, error::Result};
 ///     layer { type: "InnerProduct" bottom: "x" top: "y" inner_product_param { num_output: 3 } }"#;
 /// let mut net = Net::<f32>::builder(&CpuDevice::new()).build(&parse_text(text, "net")?)?;
 /// net.forward()?;
-/// let used = net.memory_use()?;
-/// assert_eq!(used.activations, (2 + 3) * 4);
-/// assert_eq!(used.param_gradients, 0); // the forward pass allocates no gradients
+/// let memory_use = net.memory_use()?;
+/// assert_eq!(memory_use.activations, (2 + 3) * 4);
+/// assert_eq!(memory_use.param_gradients, 0); // the forward pass allocates no gradients
 /// # Ok::<(), cortado::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -93,8 +93,8 @@ impl<T: Element> Net<T> {
         for (index, node) in self.nodes.iter().enumerate() {
             for &id in node.bottoms.iter().chain(&node.tops) {
                 let blob = &self.blobs[id].blob;
-                let shares = |&other: &usize| blob.shares_data_with(&self.blobs[other].blob);
-                let range = ranges.iter().position(|range| range.blobs.iter().any(shares));
+                let shares_data = |&other: &usize| blob.shares_data_with(&self.blobs[other].blob);
+                let range = ranges.iter().position(|range| range.blobs.iter().any(shares_data));
                 let range = range.unwrap_or_else(|| {
                     ranges.push(LiveRange { blobs: vec![], first: index, last: index });
                     ranges.len() - 1

@@ -73,8 +73,8 @@ impl<T: Element> Net<T> {
             }
         }
         if unknown_count > limits::WARNINGS {
-            let more = unknown_count - limits::WARNINGS;
-            log::warn!("{more} more states of layers that the net does not have");
+            let omitted_count = unknown_count - limits::WARNINGS;
+            log::warn!("{omitted_count} more states of layers that the net does not have");
         }
         for (index, state) in states {
             let outcome = self.nodes[index].layer.set_state(state);

@@ -52,17 +52,21 @@ pub fn insert_splits(param: &NetParameter) -> Result<NetParameter> {
     for (i, layer) in param.layer.iter().enumerate() {
         let mut layer = layer.clone();
         for (bottom, source) in layer.bottom.iter_mut().zip(&sources[i]) {
-            let Some(used) = uses.get_mut(source).filter(|used| used.count > 1) else { continue };
+            let Some(top_uses) = uses.get_mut(source).filter(|top_uses| top_uses.count > 1) else {
+                continue;
+            };
             let producer = param.layer[source.0].name();
-            *bottom = split_top(bottom, producer, source.1, used.assigned_tops);
-            used.assigned_tops += 1;
+            *bottom = split_top(bottom, producer, source.1, top_uses.assigned_tops);
+            top_uses.assigned_tops += 1;
         }
         let mut splits = Vec::new();
         for (j, top) in layer.top.iter().enumerate() {
-            let Some(used) = uses.get_mut(&(i, j)).filter(|used| used.count > 1) else { continue };
-            splits.push(split_layer(top, layer.name(), j, used));
-            if used.loss_weight != 0.0 {
-                used.assigned_tops += 1;
+            let Some(top_uses) = uses.get_mut(&(i, j)).filter(|top_uses| top_uses.count > 1) else {
+                continue;
+            };
+            splits.push(split_layer(top, layer.name(), j, top_uses));
+            if top_uses.loss_weight != 0.0 {
+                top_uses.assigned_tops += 1;
             }
         }
         if splits.iter().any(|split| !split.loss_weight.is_empty()) {
@@ -92,9 +96,9 @@ fn blob_uses(param: &NetParameter) -> Result<BlobUses> {
             last_top.insert(top, (i, j));
         }
         for (top, &weight) in layer.top.iter().zip(&layer.loss_weight) {
-            let used = uses.entry(last_top[top.as_str()]).or_default();
-            used.loss_weight = weight;
-            used.count += usize::from(weight != 0.0);
+            let top_uses = uses.entry(last_top[top.as_str()]).or_default();
+            top_uses.loss_weight = weight;
+            top_uses.count += usize::from(weight != 0.0);
         }
     }
     Ok(BlobUses { sources, uses })
@@ -111,17 +115,17 @@ pub(super) fn unknown_bottom_error<'a>(
     Error::InvalidData(format!("unknown bottom blob `{bottom}`{suggestion} (bottom {index})"))
 }
 
-fn split_layer(top: &str, producer: &str, index: usize, used: &TopUses) -> LayerParameter {
+fn split_layer(top: &str, producer: &str, index: usize, top_uses: &TopUses) -> LayerParameter {
     let mut loss_weight = Vec::new();
-    if used.loss_weight != 0.0 {
-        loss_weight.resize(used.count, 0.0);
-        loss_weight[0] = used.loss_weight;
+    if top_uses.loss_weight != 0.0 {
+        loss_weight.resize(top_uses.count, 0.0);
+        loss_weight[0] = top_uses.loss_weight;
     }
     LayerParameter {
         name: Some(format!("{top}_{producer}_{index}_split")),
         r#type: Some("Split".into()),
         bottom: vec![top.into()],
-        top: (0..used.count).map(|k| split_top(top, producer, index, k)).collect(),
+        top: (0..top_uses.count).map(|k| split_top(top, producer, index, k)).collect(),
         loss_weight,
         ..Default::default()
     }

@@ -66,17 +66,17 @@ impl<T: Element> Net<T> {
         for (&layer, tensors) in &layers {
             self.check_tensors(layer, tensors).map_err(|error| self.in_layer(layer, error))?;
         }
-        let mut copied = Vec::new();
+        let mut copied_layers = Vec::new();
         for (layer, tensors) in layers {
             let params = self.nodes[layer].layer.params_mut().iter_mut();
             let result = params
                 .zip(tensors.into_values())
                 .try_for_each(|(param, tensor)| param.from_tensor(tensor, false));
             result.map_err(|error| self.in_layer(layer, error))?;
-            copied.push(self.nodes[layer].param.name().to_owned());
+            copied_layers.push(self.nodes[layer].param.name().to_owned());
         }
-        self.check_copied(&copied, source.iter().map(|(name, _)| name.as_str()), options)?;
-        Ok(copied)
+        self.check_copied(&copied_layers, source.iter().map(|(name, _)| name.as_str()), options)?;
+        Ok(copied_layers)
     }
 
     /// Fails unless `tensors` holds one tensor of the right shape for each parameter of the layer,

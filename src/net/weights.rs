@@ -21,16 +21,16 @@ use std::{ffi::OsStr, path::Path};
 ///     layer { name: "ip" type: "InnerProduct" bottom: "x" top: "y"
 ///       inner_product_param { num_output: 1 } }"#;
 /// let mut net = Net::<f32>::builder(&CpuDevice::new()).build(&parse_text(text, "net")?)?;
-/// let unrelated = NetParameter::default();
-/// assert!(net.copy_trained_from(&unrelated).is_err());
+/// let unrelated_net = NetParameter::default();
+/// assert!(net.copy_trained_from(&unrelated_net).is_err());
 /// let options = CopyOptions { allow_no_match: true };
-/// assert!(net.copy_trained_from_with(&unrelated, options)?.is_empty());
+/// assert!(net.copy_trained_from_with(&unrelated_net, options)?.is_empty());
 /// # Ok::<(), cortado::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CopyOptions {
-    /// Whether the weights may have no layer in common with the net, which leaves the net
-    /// unchanged. By default, such weights are an error.
+    /// Whether weights that have no layer in common with the net are allowed. Such weights leave
+    /// the net unchanged. By default, such weights cause an error.
     pub allow_no_match: bool,
 }
 
@@ -51,10 +51,10 @@ impl<T: Element> Net<T> {
     ///     layer { name: "ip" type: "InnerProduct" bottom: "x" top: "y"
     ///       inner_product_param { num_output: 1 bias_term: false } }"#;
     /// let definition = parse_text(text, "net")?;
-    /// let trained = Net::<f32>::builder(&CpuDevice::new()).build(&definition)?;
-    /// trained.params()[0].blob().fill(0.5)?;
+    /// let trained_net = Net::<f32>::builder(&CpuDevice::new()).build(&definition)?;
+    /// trained_net.params()[0].blob().fill(0.5)?;
     /// let mut net = Net::<f32>::builder(&CpuDevice::new()).build(&definition)?;
-    /// assert_eq!(net.copy_trained_from(&trained.to_proto(false)?)?, ["ip"]);
+    /// assert_eq!(net.copy_trained_from(&trained_net.to_proto(false)?)?, ["ip"]);
     /// assert_eq!(net.params()[0].blob().to_vec()?, [0.5, 0.5]);
     /// # Ok::<(), cortado::Error>(())
     /// ```
@@ -96,7 +96,7 @@ impl<T: Element> Net<T> {
             let result = self.check_blobs(layer, &from.blobs).map_err(suggest_renaming);
             result.map_err(|error| self.in_layer(layer, error))?;
         }
-        let mut copied = Vec::new();
+        let mut copied_layers = Vec::new();
         for from in &source.layer {
             let Some(layer) = self.layer_index(from.name()) else { continue };
             let params = self.nodes[layer].layer.params_mut().iter_mut();
@@ -106,12 +106,12 @@ impl<T: Element> Net<T> {
                 .try_for_each(|(param, proto)| param.from_proto(proto, false));
             result.map_err(|error| self.in_layer(layer, error))?;
             if !from.blobs.is_empty() {
-                copied.push(from.name().to_owned());
+                copied_layers.push(from.name().to_owned());
             }
         }
-        let trained = source.layer.iter().filter(|layer| !layer.blobs.is_empty());
-        self.check_copied(&copied, trained.map(|layer| layer.name()), options)?;
-        Ok(copied)
+        let trained_layers = source.layer.iter().filter(|layer| !layer.blobs.is_empty());
+        self.check_copied(&copied_layers, trained_layers.map(|layer| layer.name()), options)?;
+        Ok(copied_layers)
     }
 
     /// Makes this net share the parameter values of the layers in `source` that have the same
@@ -126,9 +126,9 @@ impl<T: Element> Net<T> {
         for from in &source.nodes {
             let Some(layer) = self.layer_index(from.param.name()) else { continue };
             let params = self.nodes[layer].layer.params_mut();
-            let shared = check_count(params.len(), from.layer.params().len())
+            let result = check_count(params.len(), from.layer.params().len())
                 .and_then(|()| params.iter_mut().zip(from.layer.params()).try_for_each(share_data));
-            shared.map_err(|error| self.in_layer(layer, error))?;
+            result.map_err(|error| self.in_layer(layer, error))?;
         }
         self.refresh_params();
         Ok(())
@@ -205,7 +205,7 @@ impl<T: Element> Net<T> {
         options: CopyOptions,
     ) -> Result<Vec<String>> {
         let path = path.as_ref();
-        let copied = match path.extension().and_then(OsStr::to_str) {
+        let result = match path.extension().and_then(OsStr::to_str) {
             #[cfg(feature = "tensor-io")]
             Some("safetensors") => {
                 self.copy_tensors_from_with(&tensor_io::read_safetensors(path)?, options)
@@ -218,19 +218,19 @@ impl<T: Element> Net<T> {
             }
             _ => self.copy_trained_from_with(&proto::read_trained_net(path)?, options),
         };
-        copied.map_err(|error| error.context(path.display().to_string()))
+        result.map_err(|error| error.context(path.display().to_string()))
     }
 
-    /// Fails if the net has learnable parameters and `copied`, the names of the copied layers, is
-    /// empty, unless the options allow it. The argument `found` lists the layers or tensors of the
-    /// source, for the error message.
+    /// Fails if the net has learnable parameters and `copied_layers`, the names of the copied
+    /// layers, is empty, unless the options allow it. The argument `found` lists the layers or
+    /// tensors of the source, for the error message.
     pub(super) fn check_copied<'a>(
         &self,
-        copied: &[String],
+        copied_layers: &[String],
         found: impl IntoIterator<Item = &'a str>,
         options: CopyOptions,
     ) -> Result<()> {
-        if !copied.is_empty() || self.learnable.is_empty() || options.allow_no_match {
+        if !copied_layers.is_empty() || self.learnable.is_empty() || options.allow_no_match {
             return Ok(());
         }
         let net_layers = self.nodes.iter().filter(|node| !node.layer.params().is_empty());

@@ -91,8 +91,8 @@ impl Convolution {
     /// Returns the number of floating-point operations of the convolution of the whole batch,
     /// saturating at `u64::MAX`.
     pub fn flops(&self) -> u64 {
-        let per_output = 2 * (self.window.column_rows() / self.groups) as u64;
-        per_output.saturating_mul(self.output_len() as u64)
+        let flops_per_output = 2 * (self.window.column_rows() / self.groups) as u64;
+        flops_per_output.saturating_mul(self.output_len() as u64)
     }
 
     /// Fails unless the lengths of `x`, `w` and `y`, or of their gradients, match the convolution.

@@ -95,9 +95,9 @@ impl SoftmaxLoss {
 /// let (scores, labels) = ([0.1f32, 0.7, 0.2, 0.5, 0.3, 0.2], [1.0, 1.0]);
 /// for (top_k, expected) in [(1, 0.5), (2, 1.0)] {
 ///     let op = Accuracy { axis: Axis::new(2, 3, 1)?, top_k, ignore: None };
-///     let mut share = [0.0];
-///     slices::accuracy(Workers::global(), &op, &scores, &labels, &mut share)?;
-///     assert_eq!(share, [expected]);
+///     let mut accuracy = [0.0];
+///     slices::accuracy(Workers::global(), &op, &scores, &labels, &mut accuracy)?;
+///     assert_eq!(accuracy, [expected]);
 /// }
 /// # Ok::<(), cortado::Error>(())
 /// ```

@@ -96,7 +96,7 @@ impl Pool2d {
         self.input.into_iter().fold(self.planes, usize::saturating_mul)
     }
 
-    /// Returns the number of elements of the output; the mask has the same number.
+    /// Returns the number of elements of the output, which is also that of the mask.
     pub fn output_len(&self) -> usize {
         self.output.into_iter().fold(self.planes, usize::saturating_mul)
     }

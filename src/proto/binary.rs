@@ -137,16 +137,16 @@ impl<'a> MessageSource<'a> {
         message: &mut dyn Codec,
         action: UnknownFieldAction<'_>,
     ) -> Result<FieldsByPath, WireError> {
-        let scanned = scan(message.schema(), &mut *self.source, self.len, action)?;
-        scanned.warnings.iter().for_each(|warning| log::warn!("{}: {warning}", self.name));
-        let mut reader = scanned.splices.reader(&mut *self.source, self.len)?;
+        let scan_result = scan(message.schema(), &mut *self.source, self.len, action)?;
+        scan_result.warnings.iter().for_each(|warning| log::warn!("{}: {warning}", self.name));
+        let mut reader = scan_result.splices.reader(&mut *self.source, self.len)?;
         let result = message.merge_from(&mut reader);
         reader.finish()?;
-        let malformed = |error: prost::DecodeError| WireError::Malformed {
+        let malformed_error = |error: prost::DecodeError| WireError::Malformed {
             offset: 0,
             reason: error.to_string(),
         };
-        result.map_err(malformed).map(|()| scanned.unknown)
+        result.map_err(malformed_error).map(|()| scan_result.unknown)
     }
 }
 

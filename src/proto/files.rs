@@ -50,8 +50,8 @@ pub fn read_net(path: impl AsRef<Path>) -> Result<NetParameter> {
 /// use cortado::{prelude::*, proto::{read_net, read_trained_net}};
 ///
 /// let mut net = Net::<f32>::builder(&CpuDevice::new()).build(&read_net("deploy.prototxt")?)?;
-/// let copied = net.copy_trained_from(&read_trained_net("lenet.caffemodel")?)?;
-/// println!("weights of the layers {copied:?}");
+/// let copied_layers = net.copy_trained_from(&read_trained_net("lenet.caffemodel")?)?;
+/// println!("weights of the layers {copied_layers:?}");
 /// # Ok::<(), cortado::Error>(())
 /// ```
 ///
@@ -167,8 +167,8 @@ fn explain_binary(path: &Path, error: Error, expected: &str) -> Error {
 #[cfg(feature = "net")]
 fn foreign_kind(path: &Path) -> Option<&'static str> {
     let mut start = [0; 20];
-    let read = File::open(path).and_then(|file| file.take(20).read(&mut start)).ok()?;
-    match &start[..read] {
+    let read_len = File::open(path).and_then(|file| file.take(20).read(&mut start)).ok()?;
+    match &start[..read_len] {
         [0x89, b'H', b'D', b'F', ..] => Some("an HDF5 file"),
         [0x93, b'N', b'U', b'M', b'P', b'Y', ..] => Some("a NumPy array"),
         [b'P', b'K', 3, 4, ..] => Some("a zip archive such as .npz"),
@@ -176,7 +176,7 @@ fn foreign_kind(path: &Path) -> Option<&'static str> {
         [_, _, _, _, _, _, 0, 0, b'{', ..] => Some("a safetensors file"),
         [0x89, b'P', b'N', b'G', ..] => Some("a PNG image"),
         [0xff, 0xd8, 0xff, ..] => Some("a JPEG image"),
-        [.., 0xde, 0xc0, 0xef, 0xbe] if read == 20 => Some("an LMDB database"),
+        [.., 0xde, 0xc0, 0xef, 0xbe] if read_len == 20 => Some("an LMDB database"),
         _ => None,
     }
 }

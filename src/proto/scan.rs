@@ -301,8 +301,8 @@ impl Scan<'_> {
 
     fn finish(mut self) -> ScanResult {
         if self.dropped_warnings > 0 {
-            let more = format!("{} more warnings", self.dropped_warnings);
-            self.result.warnings.push(more);
+            let summary = format!("{} more warnings", self.dropped_warnings);
+            self.result.warnings.push(summary);
         }
         self.result
     }

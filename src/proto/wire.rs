@@ -68,15 +68,15 @@ impl<'a> WireReader<'a> {
 
     pub(super) fn key(&mut self, end: u64) -> WireResult<Key> {
         let offset = self.offset;
-        let raw = self.varint(end)?;
-        let wire_type = match WireType::try_from(raw & 7) {
-            Ok(wire_type) if raw <= u32::MAX.into() => wire_type,
-            _ => return malformed(offset, format!("invalid field key {raw:#x}")),
+        let raw_key = self.varint(end)?;
+        let wire_type = match WireType::try_from(raw_key & 7) {
+            Ok(wire_type) if raw_key <= u32::MAX.into() => wire_type,
+            _ => return malformed(offset, format!("invalid field key {raw_key:#x}")),
         };
-        let number = (raw >> 3) as u32;
+        let number = (raw_key >> 3) as u32;
         // Protobuf's C++ library ends a message at a zero byte, but rejects every other key with
         // field number 0.
-        if number == 0 && raw != 0 && wire_type != WireType::EndGroup {
+        if number == 0 && raw_key != 0 && wire_type != WireType::EndGroup {
             return malformed(offset, "field number 0");
         }
         Ok(Key { number, wire_type })

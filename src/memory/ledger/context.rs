@@ -114,7 +114,7 @@ impl LedgerContext {
 ///
 /// let mut memory = SyncedMemory::new(&SimulatedDevice::new(), 4);
 /// memory.host_mut()?.fill(1);
-/// let _denied = set_transfer_policy(Policy::Deny);
+/// let _policy = set_transfer_policy(Policy::Deny);
 /// assert!(memory.device().is_err());
 /// {
 ///     let _without_policies = LedgerContext::default().enter();
@@ -154,9 +154,9 @@ impl Ledger {
 ///
 /// let (ledger, mut memory) = (Ledger::new(), SyncedMemory::new(&SimulatedDevice::new(), 4));
 /// memory.host_mut()?.fill(1);
-/// let open = ledger.open();
+/// let guard = ledger.open();
 /// memory.device()?;
-/// drop(open);
+/// drop(guard);
 /// memory.device_mut()?;
 /// memory.host()?; // a download after the ledger is closed
 /// assert_eq!(ledger.total(EventKind::Upload).count, 1);
@@ -173,8 +173,8 @@ pub struct LedgerGuard {
 impl Drop for LedgerGuard {
     fn drop(&mut self) {
         with_context(|context| {
-            let is_this = |ledger: &Ledger| ledger.is_same(&self.ledger);
-            if let Some(index) = context.ledgers.iter().rposition(is_this) {
+            let is_this_ledger = |ledger: &Ledger| ledger.is_same(&self.ledger);
+            if let Some(index) = context.ledgers.iter().rposition(is_this_ledger) {
                 context.ledgers.remove(index);
             }
         });
@@ -189,9 +189,9 @@ impl Drop for LedgerGuard {
 ///
 /// let mut memory = SyncedMemory::new(&SimulatedDevice::new(), 4);
 /// memory.host_mut()?.fill(1);
-/// let denied = set_transfer_policy(Policy::Deny);
+/// let policy = set_transfer_policy(Policy::Deny);
 /// assert!(memory.device().is_err());
-/// drop(denied);
+/// drop(policy);
 /// assert!(memory.device().is_ok());
 /// # Ok::<(), cortado::Error>(())
 /// ```

@@ -28,26 +28,29 @@ pub(crate) struct LimitedFile {
     /// The length of the file in bytes.
     pub(crate) stored: u64,
     #[cfg_attr(not(feature = "net"), allow(dead_code))] // only data layers reset the limit
-    remaining: Arc<Mutex<u64>>,
+    remaining_bytes: Arc<Mutex<u64>>,
 }
 
 impl LimitedFile {
     pub(crate) fn open(path: &Path) -> Result<Self> {
         let (file, metadata) = limits::open(path)?;
         let stored = metadata.len();
-        let remaining = Arc::new(Mutex::new(read_limit(stored)));
-        let shared = Arc::clone(&remaining);
-        let source = LimitedSource { file: Mutex::new(file), len: stored, remaining: shared };
-        let invalid = |error| Error::InvalidData(format!("{}: {error}", path.display()));
-        let file = Hdf5File::from_source(source).map_err(invalid)?;
-        Ok(Self { file, stored, remaining })
+        let remaining_bytes = Arc::new(Mutex::new(read_limit(stored)));
+        let source = LimitedSource {
+            file: Mutex::new(file),
+            len: stored,
+            remaining_bytes: Arc::clone(&remaining_bytes),
+        };
+        let invalid_error = |error| Error::InvalidData(format!("{}: {error}", path.display()));
+        let file = Hdf5File::from_source(source).map_err(invalid_error)?;
+        Ok(Self { file, stored, remaining_bytes })
     }
 
     /// Resets the number of bytes that the library may still read to its initial value. A data
     /// layer, which reads the same rows in each epoch, calls this method before each read.
     #[cfg(feature = "net")]
     pub(crate) fn reset_read_limit(&self) {
-        *self.remaining.lock() = read_limit(self.stored);
+        *self.remaining_bytes.lock() = read_limit(self.stored);
     }
 
     /// Returns the number of bytes of memory that the elements of `dataset` need, at `element_size`
@@ -59,22 +62,22 @@ impl LimitedFile {
         dataset: &Dataset,
         element_size: u64,
     ) -> Result<u64> {
-        let damaged = |error| Error::InvalidData(format!("{subject}: {error}"));
-        let stored_size = dataset.element_size().map_err(damaged)?;
-        let extents = dataset.shape().map_err(damaged)?;
+        let damaged_error = |error| Error::InvalidData(format!("{subject}: {error}"));
+        let stored_size = dataset.element_size().map_err(damaged_error)?;
+        let extents = dataset.shape().map_err(damaged_error)?;
         // Count an extent of 0 as 1, so that the limit also applies to the number of rows without
         // elements.
         let size = element_size.max(stored_size);
         let bytes = extents.iter().try_fold(size, |bytes, &by| bytes.checked_mul(by.max(1)));
         let elements = format_args!("{subject}: shape {extents:?}");
         let bytes = limits::check_expanded(elements, bytes, self.stored)?;
-        if let Some(chunk) = dataset.chunk_shape().map_err(damaged)? {
+        if let Some(chunk) = dataset.chunk_shape().map_err(damaged_error)? {
             // Several entries of the chunk index can refer to the same compressed bytes.
-            let count = dataset.chunks().map_err(damaged)?.len();
+            let count = dataset.chunks().map_err(damaged_error)?.len();
             let mut factors = [stored_size].into_iter().chain(chunk.iter().copied());
-            let all = factors.try_fold(count as u64, u64::checked_mul);
+            let chunk_bytes = factors.try_fold(count as u64, u64::checked_mul);
             let chunks = format_args!("{subject}: {count} chunks of shape {chunk:?}");
-            limits::check_expanded(chunks, all, self.stored)?;
+            limits::check_expanded(chunks, chunk_bytes, self.stored)?;
         }
         Ok(bytes)
     }
@@ -88,7 +91,7 @@ fn read_limit(stored: u64) -> u64 {
 struct LimitedSource {
     file: Mutex<File>,
     len: u64,
-    remaining: Arc<Mutex<u64>>,
+    remaining_bytes: Arc<Mutex<u64>>,
 }
 
 impl Source for LimitedSource {
@@ -98,15 +101,15 @@ impl Source for LimitedSource {
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<(), FormatError> {
         let len = buffer.len() as u64;
-        let mut remaining = self.remaining.lock();
-        *remaining = remaining.checked_sub(len.max(MIN_READ)).ok_or_else(|| {
+        let mut remaining_bytes = self.remaining_bytes.lock();
+        *remaining_bytes = remaining_bytes.checked_sub(len.max(MIN_READ)).ok_or_else(|| {
             FormatError::Source(format!(
                 "reading the file takes more than the limit of {} bytes; its links or B-trees may \
                  form a cycle",
                 read_limit(self.len)
             ))
         })?;
-        drop(remaining);
+        drop(remaining_bytes);
         if offset.checked_add(len).is_none_or(|end| end > self.len) {
             let end = offset.saturating_add(len);
             let reason = format!("byte {end} is beyond the end of the file");

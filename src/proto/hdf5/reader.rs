@@ -12,7 +12,7 @@ use std::{cell::Cell, fmt::Display, io::Read, path::Path};
 /// An HDF5 file that is open for reading. Paths of groups and datasets are relative to the root
 /// group, whose path is empty.
 pub(super) struct Reader {
-    limited: LimitedFile,
+    limited_file: LimitedFile,
     name: String,
     /// The number of bytes of the datasets that have been read. Many links can refer to one dataset.
     total: Cell<u64>,
@@ -27,7 +27,7 @@ impl Reader {
         if file.read_exact(&mut start).is_err() || start != SIGNATURE {
             return Err(Error::InvalidData(format!("{name}: not an HDF5 file")));
         }
-        Ok(Self { limited: LimitedFile::open(path)?, name, total: Cell::new(0) })
+        Ok(Self { limited_file: LimitedFile::open(path)?, name, total: Cell::new(0) })
     }
 
     pub(super) fn groups(&self, group: &str) -> Result<Vec<String>> {
@@ -43,22 +43,22 @@ impl Reader {
     /// Reads a dataset of numbers as a `BlobProto` with shape and data. The data are `float`, or
     /// `double` for numeric types that `float` would round.
     pub(super) fn blob(&self, dataset: &str) -> Result<BlobProto> {
-        let damaged = |error| self.damaged(dataset, error);
+        let damaged_error = |error| self.damaged(dataset, error);
         let found = self.dataset(dataset)?;
-        let dtype = found.dtype().map_err(damaged)?;
+        let dtype = found.dtype().map_err(damaged_error)?;
         let is_float =
             matches!(dtype, DType::F32 | DType::I8 | DType::U8 | DType::I16 | DType::U16);
         let count = self.count(dataset, &found, if is_float { 4 } else { 8 })?;
-        let extents = found.shape().map_err(damaged)?;
+        let extents = found.shape().map_err(damaged_error)?;
         let dim = extents.iter().map(|&extent| i64::try_from(extent)).collect::<Result<_, _>>();
         let dim = dim.map_err(|error| self.damaged(dataset, error))?;
         let mut blob = BlobProto { shape: Some(BlobShape { dim }), ..Default::default() };
         match dtype {
             _ if is_float => {
-                blob.data = found.read_f32().map_err(damaged)?;
+                blob.data = found.read_f32().map_err(damaged_error)?;
             }
             DType::F64 | DType::I32 | DType::U32 | DType::I64 | DType::U64 => {
-                blob.double_data = found.read_f64().map_err(damaged)?;
+                blob.double_data = found.read_f64().map_err(damaged_error)?;
             }
             other => {
                 return Err(self.damaged(
@@ -89,12 +89,12 @@ impl Reader {
 
     pub(super) fn text(&self, dataset: &str) -> Result<String> {
         let found = self.dataset(dataset)?;
-        let single = || self.damaged(dataset, "not a single string");
+        let not_single_error = || self.damaged(dataset, "not a single string");
         if self.count(dataset, &found, 8)? != 1 {
-            return Err(single());
+            return Err(not_single_error());
         }
         let values = found.read_string().map_err(|error| self.damaged(dataset, error))?;
-        let [text] = &values[..] else { return Err(single()) };
+        let [text] = &values[..] else { return Err(not_single_error()) };
         // As in C, a zero byte ends a string in an HDF5 file.
         Ok(text.split('\0').next().unwrap_or_default().to_owned())
     }
@@ -107,22 +107,22 @@ impl Reader {
 
     fn group(&self, group: &str) -> Result<Group> {
         match group {
-            "" => Ok(self.limited.file.root()),
-            _ => self.limited.file.group(group).map_err(|error| self.damaged(group, error)),
+            "" => Ok(self.limited_file.file.root()),
+            _ => self.limited_file.file.group(group).map_err(|error| self.damaged(group, error)),
         }
     }
 
     fn dataset(&self, dataset: &str) -> Result<Dataset> {
-        self.limited.file.dataset(dataset).map_err(|error| self.damaged(dataset, error))
+        self.limited_file.file.dataset(dataset).map_err(|error| self.damaged(dataset, error))
     }
 
     /// Returns the number of elements of a dataset, each of which takes `element_size` bytes or more
     /// in memory. Fails if the datasets read so far need too much memory.
     fn count(&self, dataset: &str, found: &Dataset, element_size: u64) -> Result<u64> {
         let subject = format!("{}: `{dataset}`", self.name);
-        let bytes = self.limited.check_size(&subject, found, element_size)?;
+        let bytes = self.limited_file.check_size(&subject, found, element_size)?;
         let total = self.total.get().checked_add(bytes);
-        self.total.set(limits::check_expanded(subject, total, self.limited.stored)?);
+        self.total.set(limits::check_expanded(subject, total, self.limited_file.stored)?);
         let extents = found.shape().map_err(|error| self.damaged(dataset, error))?;
         // The product does not overflow, because `check_size` has multiplied the same extents.
         Ok(extents.iter().product())

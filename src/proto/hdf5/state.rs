@@ -51,8 +51,8 @@ pub(in crate::proto) fn write_state(path: &Path, state: &SolverState) -> Result<
     let with_path = |error: Error| error.context(path.display().to_string());
     let mut history = Group::new();
     for (index, blob) in state.history.iter().enumerate() {
-        let missing = || Error::InvalidData(format!("history {index}: no values"));
-        let array = Node::data(blob).and_then(|array| array.ok_or_else(missing));
+        let missing_error = || Error::InvalidData(format!("history {index}: no values"));
+        let array = Node::data(blob).and_then(|array| array.ok_or_else(missing_error));
         history.insert(index.to_string(), array.map_err(with_path)?);
     }
     let mut root = Group::from([

@@ -145,10 +145,10 @@ impl<'a> Lexer<'a> {
         if digits.len() > 1 && digits[0] == b'0' {
             return Ok(false);
         }
-        let point = self.accept(|byte| byte == b'.');
-        self.skip(|byte| point && byte.is_ascii_digit());
-        let exponent = self.accept(|byte| matches!(byte, b'e' | b'E'));
-        if exponent {
+        let has_point = self.accept(|byte| byte == b'.');
+        self.skip(|byte| has_point && byte.is_ascii_digit());
+        let has_exponent = self.accept(|byte| matches!(byte, b'e' | b'E'));
+        if has_exponent {
             self.accept(|byte| matches!(byte, b'+' | b'-'));
             if self.skip(|byte| byte.is_ascii_digit()) == 0 {
                 let number = self.consumed_since(start);
@@ -158,8 +158,8 @@ impl<'a> Lexer<'a> {
                 ));
             }
         }
-        let suffix = self.accept(|byte| matches!(byte, b'f' | b'F'));
-        Ok(point || exponent || suffix)
+        let has_suffix = self.accept(|byte| matches!(byte, b'f' | b'F'));
+        Ok(has_point || has_exponent || has_suffix)
     }
 
     fn string(&mut self, quote: u8) -> Result<Vec<u8>, TextError> {

@@ -65,12 +65,12 @@ fn to_wire(
     file: &str,
     unknown_fields: UnknownFieldPolicy,
 ) -> Result<Vec<u8>> {
-    let located = |TextError { offset, message }| {
+    let with_position = |TextError { offset, message }| {
         let (line, column) = position(text, offset);
         Error::Parse { file: file.to_owned(), line, column, message }
     };
-    let (wire, skipped) = parser::parse(schema, text, unknown_fields).map_err(located)?;
-    skipped.into_iter().for_each(|error| log::warn!("{}; skipped", located(error)));
+    let (wire, skip_errors) = parser::parse(schema, text, unknown_fields).map_err(with_position)?;
+    skip_errors.into_iter().for_each(|error| log::warn!("{}; skipped", with_position(error)));
     Ok(wire)
 }
 
@@ -118,10 +118,10 @@ pub fn write_text<M: CaffeMessage>(path: impl AsRef<Path>, message: &M) -> Resul
 
 /// Returns the line and the column of a byte offset, both counted from 1.
 fn position(text: &[u8], offset: usize) -> (usize, usize) {
-    let before = &text[..offset.min(text.len())];
-    let line = before.iter().filter(|&&byte| byte == b'\n').count();
-    let start = before.iter().rposition(|&byte| byte == b'\n').map_or(0, |newline| newline + 1);
+    let prefix = &text[..offset.min(text.len())];
+    let line = prefix.iter().filter(|&&byte| byte == b'\n').count();
+    let start = prefix.iter().rposition(|&byte| byte == b'\n').map_or(0, |newline| newline + 1);
     // The column number counts each UTF-8 character once, at the character's first byte.
-    let column = before[start..].iter().filter(|&&byte| byte & 0xc0 != 0x80).count();
+    let column = prefix[start..].iter().filter(|&&byte| byte & 0xc0 != 0x80).count();
     (line + 1, column + 1)
 }

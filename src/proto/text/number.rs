@@ -27,17 +27,17 @@ fn format_general(value: f64, digits: usize) -> String {
     if value.is_nan() {
         return "nan".into();
     }
-    let scientific = format!("{value:.*e}", digits - 1);
-    let Some((mantissa, exponent)) = scientific.split_once('e') else {
-        return scientific; // inf, -inf
+    let scientific_text = format!("{value:.*e}", digits - 1);
+    let Some((mantissa, exponent)) = scientific_text.split_once('e') else {
+        return scientific_text; // inf, -inf
     };
     let exponent: i32 = exponent.parse().unwrap_or(0);
-    let places = digits as i32 - 1 - exponent;
-    if exponent < -4 || places < 0 {
+    let decimal_places = digits as i32 - 1 - exponent;
+    if exponent < -4 || decimal_places < 0 {
         let sign = if exponent < 0 { '-' } else { '+' };
         format!("{}e{sign}{:02}", trim_trailing_zeros(mantissa), exponent.abs())
     } else {
-        trim_trailing_zeros(&format!("{value:.*}", places as usize)).to_owned()
+        trim_trailing_zeros(&format!("{value:.*}", decimal_places as usize)).to_owned()
     }
 }
 

@@ -28,10 +28,10 @@ pub(super) fn parse(
 ) -> Result<(Vec<u8>, Vec<TextError>), TextError> {
     let mut lexer = Lexer::new(text);
     let (token, offset) = lexer.next()?;
-    let (wire, skipped) = (Vec::new(), Vec::new());
-    let mut parser = Parser { lexer, token, offset, unknown_fields, wire, skipped };
+    let (wire, skip_errors) = (Vec::new(), Vec::new());
+    let mut parser = Parser { lexer, token, offset, unknown_fields, wire, skip_errors };
     parser.fields(message, &Token::End)?;
-    Ok((parser.wire, parser.skipped))
+    Ok((parser.wire, parser.skip_errors))
 }
 
 /// Recursive-descent parser with one token of lookahead; `offset` is the byte offset of the
@@ -45,7 +45,7 @@ struct Parser<'a> {
     unknown_fields: UnknownFieldPolicy,
     /// The binary encoding of the current message's fields that the parser has read so far.
     wire: Vec<u8>,
-    skipped: Vec<TextError>,
+    skip_errors: Vec<TextError>,
 }
 
 impl<'a> Parser<'a> {
@@ -74,7 +74,7 @@ impl<'a> Parser<'a> {
             if self.unknown_fields == UnknownFieldPolicy::Reject {
                 return self.fail(message + &did_you_mean(name, fields));
             }
-            self.skipped.push(error(self.offset, message));
+            self.skip_errors.push(error(self.offset, message));
             self.advance()?;
             self.skip_value()?;
             return self.separator();
@@ -176,10 +176,10 @@ impl<'a> Parser<'a> {
             _ => return self.unexpected("`{`"),
         };
         self.advance()?;
-        let outer = mem::take(&mut self.wire);
+        let outer_wire = mem::take(&mut self.wire);
         self.fields(message, &end)?;
         self.advance()?;
-        Ok(mem::replace(&mut self.wire, outer))
+        Ok(mem::replace(&mut self.wire, outer_wire))
     }
 
     /// Parses a string; adjacent strings are concatenated.
@@ -259,21 +259,23 @@ impl<'a> Parser<'a> {
         let find = |wanted: &dyn Fn(&str, i32) -> bool| {
             kind.values.iter().find(|&&(name, number)| wanted(name, number))
         };
-        let (given, value) = match self.token {
-            Token::Identifier(given) => {
+        let (given_value, value) = match self.token {
+            Token::Identifier(given_value) => {
                 self.advance()?;
-                (given.to_owned(), find(&|name, _| name == given))
+                (given_value.to_owned(), find(&|name, _| name == given_value))
             }
             Token::Integer(_) | Token::Symbol(b'-') => {
-                let given = self.signed(i64::from(i32::MAX))? as i32;
-                (given.to_string(), find(&|_, number| number == given))
+                let given_value = self.signed(i64::from(i32::MAX))? as i32;
+                (given_value.to_string(), find(&|_, number| number == given_value))
             }
             _ => return self.unexpected("a name or a number"),
         };
         let Some(&(_, number)) = value else {
-            let known: Vec<_> = kind.values.iter().map(|&(name, _)| name).collect();
-            let (name, given, known) = (kind.name, quoted(&given), known.join(", "));
-            let message = format!("`{name}` has no value {given}; known values: {known}");
+            let known_values: Vec<_> = kind.values.iter().map(|&(name, _)| name).collect();
+            let (name, given_value, known_values) =
+                (kind.name, quoted(&given_value), known_values.join(", "));
+            let message =
+                format!("`{name}` has no value {given_value}; known values: {known_values}");
             return Err(error(offset, message));
         };
         Ok(i64::from(number) as u64)

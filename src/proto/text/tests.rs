@@ -164,10 +164,10 @@ fn unknown_fields_are_skipped_on_request() {
   type: "Fork" fork_param { a: [1, { b < > }] s: "}" '{' n: -inf; [x.y/z]: 3 } next: A;
   other: 'x' "y" z: [] clip_param { min: 1 extra: { } max: 2 } fork < >; name: "l"
 } deep "#;
-    let deep = format!("{text}{}{}", "{ a ".repeat(100_000), "}".repeat(100_000));
+    let deep_text = format!("{text}{}{}", "{ a ".repeat(100_000), "}".repeat(100_000));
     let read = |text: &str| parse_text_lossy::<NetParameter>(text, "net.prototxt");
     let want = "name: 'n' layer { type: 'Fork' name: 'l' clip_param { min: 1 max: 2 } }";
-    assert_eq!(read(&deep).unwrap(), parse(want).unwrap());
+    assert_eq!(read(&deep_text).unwrap(), parse(want).unwrap());
     let errors = [
         ("odd", "1:4: expected `:`, found the end of the text"),
         ("odd: }", "1:6: expected a value, found `}`"),

@@ -47,10 +47,11 @@ pub(super) fn upgrade(net: &mut NetParameter) -> Result<Vec<Change>> {
     padding::merge(net)?;
     let mut changes = vec![Change::V0];
     for layer in &mut net.layers {
-        let (upgraded, dropped) = to_v1(mem::take(layer))?;
-        let dropped = dropped.into_iter();
+        let (upgraded, dropped_fields) = to_v1(mem::take(layer))?;
+        let dropped_fields = dropped_fields.into_iter();
         let name = upgraded.name();
-        changes.extend(dropped.map(|field| Change::Dropped { layer: name.to_owned(), field }));
+        changes
+            .extend(dropped_fields.map(|field| Change::Dropped { layer: name.to_owned(), field }));
         *layer = upgraded;
     }
     Ok(changes)
@@ -67,14 +68,14 @@ fn to_v1(mut outer: V1LayerParameter) -> Result<(V1LayerParameter, Vec<&'static 
     if outer != V1LayerParameter::default() {
         return Err(layer_error(old.name(), "the layer mixes fields of the V0 and the V1 format"));
     }
-    let (layer, dropped) = parameters(old)?;
-    Ok((V1LayerParameter { bottom, top, ..layer }, dropped))
+    let (layer, dropped_fields) = parameters(old)?;
+    Ok((V1LayerParameter { bottom, top, ..layer }, dropped_fields))
 }
 
 fn v1_type(layer: &str, kind: &str) -> Result<LayerType> {
     let found = TYPES.iter().find(|(old, _)| *old == kind);
-    let unknown = || layer_error(layer, format!("unknown V0 layer type `{kind}`"));
-    found.map(|&(_, new)| new).ok_or_else(unknown)
+    let unknown_error = || layer_error(layer, format!("unknown V0 layer type `{kind}`"));
+    found.map(|&(_, new)| new).ok_or_else(unknown_error)
 }
 
 fn layer_error(layer: &str, problem: impl Into<String>) -> Error {
@@ -119,9 +120,9 @@ macro_rules! move_layer_fields {
             name, r#type, blobs, blobs_lr, weight_decay, scale, meanfile, cropsize, mirror,
             new_num, new_channels, $($field),*
         } = $old;
-        let mut dropped = Vec::new();
+        let mut dropped_fields = Vec::new();
         for (field, given) in [("new_num", new_num), ("new_channels", new_channels)] {
-            dropped.extend(given.map(|_| field));
+            dropped_fields.extend(given.map(|_| field));
         }
         let transform = TransformationParameter {
             scale,
@@ -145,10 +146,10 @@ macro_rules! move_layer_fields {
         $(if let Some(value) = $field {
             match kind {
                 $(Some($type) => new.$to $(.get_or_insert_default().$part)? .put(value),)+
-                _ => dropped.push(stringify!($field)),
+                _ => dropped_fields.push(stringify!($field)),
             }
         })*
-        (new, dropped)
+        (new, dropped_fields)
     }};
 }
 
