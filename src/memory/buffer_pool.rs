@@ -70,8 +70,8 @@ pub struct BufferPool<M: Memory> {
     shared: Arc<Shared<M>>,
 }
 
-/// A device buffer from a [`BufferPool`], which returns to the pool when it is dropped. The buffer
-/// of the device may be larger than requested.
+/// A device buffer that returns to its [`BufferPool`] when it is dropped. The allocation on the
+/// device may be larger than requested.
 ///
 /// ```
 /// use cortado::{Memory, SimulatedDevice, memory::BufferPool};

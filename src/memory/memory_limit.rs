@@ -13,7 +13,7 @@ pub(crate) struct MemoryLimit {
     used: Mutex<usize>,
 }
 
-/// The bytes of one allocation, which count toward a limit until the value is dropped.
+/// The bytes of one allocation, which count toward a limit until this `CountedBytes` is dropped.
 pub(crate) struct CountedBytes {
     limit: Arc<MemoryLimit>,
     bytes: usize,

@@ -42,7 +42,8 @@ use std::fmt::Debug;
 ///     kernel.
 ///   - The error of an invalid element may be lost if all handles of the queue are dropped.
 ///   - Work that was queued after the failed work still runs.
-///   - Handles that share a queue, as those of the default `fork_queue` do, count as one queue.
+///   - Handles that share a queue, such as those that the default `fork_queue` returns, count as
+///     one queue.
 ///   - If a failure makes the device unusable, every call may return the error.
 ///
 /// The example copies bytes to and from the memory of a generic device:
@@ -61,7 +62,7 @@ use std::fmt::Debug;
 /// # Ok::<(), cortado::Error>(())
 /// ```
 pub trait Memory: Clone + Debug + Send + Sync + 'static {
-    /// An owned allocation of bytes on the device, which `drop` frees.
+    /// An owned allocation of device memory, freed on drop.
     type Buffer: Send + Sync + 'static;
 
     /// Whether this crate already compiles the kernels of this device for

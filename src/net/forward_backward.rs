@@ -49,7 +49,7 @@ impl<T: Element> Net<T> {
     /// Runs the forward pass of the first layer in `layers`. If the next layer in `layers` is an
     /// activation layer that can be fused with the first layer, runs both layers as one kernel.
     /// Removes the executed layers from `layers`. Returns the contribution of the executed layers
-    /// to the objective, which is 0 if the range is empty.
+    /// to the objective, or 0 if the range is empty.
     ///
     /// # Errors
     /// Returns the same errors as [`forward_layers`](Self::forward_layers).

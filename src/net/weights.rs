@@ -75,7 +75,7 @@ impl<T: Element> Net<T> {
     /// options.
     ///
     /// # Errors
-    /// Returns the errors of `copy_trained_from`, unless the options allow them.
+    /// Returns the errors of `copy_trained_from`, except those that the options suppress.
     pub fn copy_trained_from_with(
         &mut self,
         source: &NetParameter,
@@ -198,7 +198,7 @@ impl<T: Element> Net<T> {
     /// [`copy_trained_from_file`](Self::copy_trained_from_file), with the given options.
     ///
     /// # Errors
-    /// Returns the errors of `copy_trained_from_file`, unless the options allow them.
+    /// Returns the errors of `copy_trained_from_file`, except those that the options suppress.
     pub fn copy_trained_from_file_with(
         &mut self,
         path: impl AsRef<Path>,

@@ -52,7 +52,7 @@ pub enum Regularization {
 pub struct SolverUpdate<T: Element> {
     /// Learning rate, already multiplied by the parameter's `lr_mult`.
     pub rate: T::Acc,
-    /// Factor of the gradient, which combines gradient clipping and `1 / iter_size`.
+    /// Factor by which the gradient is multiplied, for gradient clipping and `1 / iter_size`.
     #[doc(alias = "Normalize")]
     pub scale: T::Acc,
     /// Weight decay, already multiplied by the parameter's `decay_mult`.
@@ -120,8 +120,8 @@ pub enum UpdateRule<T: Element> {
     AdaDelta {
         /// Decay factor of `h` and `k`, the running means of the squares of `g` and `s`.
         momentum: T::Acc,
-        /// Constant that is added to `h` and `k`, which keeps the divisor and the first steps from
-        /// being 0.
+        /// Constant that is added to `h` and `k`, so that neither the divisor nor the first steps
+        /// are 0.
         delta: T::Acc,
     },
     /// ```text

@@ -44,8 +44,8 @@ pub fn parse_binary<M: CaffeMessage>(bytes: &[u8], file: &str) -> Result<M> {
     Ok(MessageSource::bytes(bytes, file).decode(UnknownFieldAction::Ignore)?.0)
 }
 
-/// Decodes a message from a binary protobuf file of any length, such as a caffemodel, like
-/// [`parse_binary`].
+/// Like [`parse_binary`], but decodes the message from a binary protobuf file of any length, such
+/// as a caffemodel.
 ///
 /// `read_binary` needs memory for the message, but not for the file's bytes unless the file is a
 /// pipe.

@@ -43,8 +43,8 @@ pub fn read_net(path: impl AsRef<Path>) -> Result<NetParameter> {
 ///
 /// An HDF5 file stores only the name and the blobs of each layer: values in `data/<layer>/<index>`,
 /// gradients in `diff/<layer>/<index>`. A parameter that shares the values of another parameter has
-/// no dataset for values; the function returns a `BlobProto` without values for it. The datasets of
-/// an HDF5 file may have any numeric type.
+/// no dataset for values; for such a parameter, the function returns a `BlobProto` without values.
+/// The datasets of an HDF5 file may have any numeric type.
 ///
 /// ```no_run
 /// use cortado::{prelude::*, proto::{read_net, read_trained_net}};

@@ -334,8 +334,8 @@ macro_rules! encoded_len {
     };
 }
 
-/// Decodes one value, or a packed list of values, and merges it into a field. A repeated field may
-/// be encoded packed or unpacked.
+/// Decodes one value, or a packed list of values, into a field. A repeated field may be encoded
+/// packed or unpacked.
 macro_rules! merge {
     (optional $kind:ident($wire_type:ident, $field:expr, $($context:ident),+)) => {
         kind::$kind::merge($wire_type, $field.get_or_insert_default(), $($context),+)

@@ -226,8 +226,8 @@ pub fn set_transfer_policy(policy: Policy) -> PolicyGuard {
     PolicyGuard::new(Subject::Transfers, policy)
 }
 
-/// Like [`set_transfer_policy`], but sets the policy for fallbacks, that is, kernels that the
-/// device does not override.
+/// Like [`set_transfer_policy`], but sets the policy for fallbacks, that is, for kernels that run
+/// on the host because the device does not override them.
 pub fn set_fallback_policy(policy: Policy) -> PolicyGuard {
     PolicyGuard::new(Subject::Fallbacks, policy)
 }

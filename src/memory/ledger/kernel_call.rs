@@ -16,8 +16,8 @@ pub(super) const DIRECT_ACCESS: &str = "";
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct KernelCall {
-    /// Name of the kernel's method in its kernel family, such as `gemm`. The name of a method that
-    /// computes one of several functions includes the function, such as `unary_exp`.
+    /// Name of the kernel's method in its kernel family, such as `gemm`. If the method computes one
+    /// of several functions, the name includes the function, as in `unary_exp`.
     pub name: &'static str,
     /// Name of the element type, such as `f32`.
     pub element: &'static str,

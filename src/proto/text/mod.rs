@@ -74,7 +74,7 @@ fn to_wire(
     Ok(wire)
 }
 
-/// Reads a message from a text file, such as a prototxt, like [`parse_text`]. The file may have at
+/// Like [`parse_text`], but reads the text from a file, such as a prototxt. The file may have at
 /// most 32 MiB.
 #[doc(alias = "ReadProtoFromTextFile")]
 pub fn read_text<M: CaffeMessage>(path: impl AsRef<Path>) -> Result<M> {

@@ -1,4 +1,4 @@
-//! The upgrade of BatchNorm layers, which sets `lr_mult` and `decay_mult` of their statistics to 0.
+//! The upgrade of BatchNorm layers: sets `lr_mult` and `decay_mult` of the statistics to 0.
 
 use super::change::Change;
 use crate::{error::Result, proto::messages::NetParameter};

@@ -1,5 +1,4 @@
-//! The upgrade of padding layers of the V0 format, which merges their padding into the following
-//! layers.
+//! The upgrade of padding layers of the V0 format: moves their padding to the following layers.
 
 use crate::{
     error::{Error, Result},

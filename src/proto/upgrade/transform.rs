@@ -1,4 +1,4 @@
-//! The upgrade of V1 data layers, which moves transformation fields to `transform_param`.
+//! The upgrade of V1 data layers: moves transformation fields to `transform_param`.
 
 use super::change::Change;
 use crate::{
