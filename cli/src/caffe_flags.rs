@@ -1,9 +1,9 @@
 //! Rewriting of command-line arguments from the spelling of gflags, which Caffe uses, to that of
 //! clap.
 //!
-//! gflags reads flags anywhere on the command line, even before the verb. A flag starts with one
-//! dash or two, and its name contains underscores. A boolean flag is `-shuffle`, `-noshuffle` or
-//! `-shuffle=false`. If a flag is repeated, the last value applies.
+//! gflags reads flags anywhere on the command line, even before the subcommand. A flag starts with
+//! one dash or two, and its name contains underscores. A boolean flag is `-shuffle`, `-noshuffle`
+//! or `-shuffle=false`. If a flag is repeated, the last value applies.
 
 use super::caffe_tools::{self, Tool};
 use clap::{Arg, ArgAction, Command};
@@ -16,8 +16,8 @@ use std::{
 /// Arguments in clap's spelling.
 pub(super) struct ClapArgs {
     pub(super) args: Vec<OsString>,
-    /// Flags of the command `caffe`, in Caffe's spelling, that `args` omits because the verb does
-    /// not use them.
+    /// Flags of the command `caffe`, in Caffe's spelling, that `args` omits because the subcommand
+    /// does not use them.
     pub(super) unused_flags: Vec<String>,
 }
 
@@ -32,9 +32,9 @@ enum Arity {
     Value,
 }
 
-/// Verbs of the command `caffe`. Each verb accepts all flags of `caffe`, even those that it does
-/// not use.
-const CAFFE_VERBS: [&str; 4] = ["train", "test", "time", "device-query"];
+/// Subcommands of the command `caffe`. Each subcommand accepts all flags of `caffe`, even those
+/// that it does not use.
+const CAFFE_SUBCOMMANDS: [&str; 4] = ["train", "test", "time", "device-query"];
 
 /// Flags of the command `caffe`.
 const CAFFE_FLAGS: [&str; 11] = [
@@ -107,8 +107,9 @@ enum Item {
 }
 
 /// Rewrites the arguments of a process for clap. The first argument is the name of the program. The
-/// result starts with the program and the verb. A program name that is the name of a tool of Caffe,
-/// such as `convert_imageset`, determines the verb. Arguments after `--` stay as they are.
+/// result starts with the program and the subcommand. A program name that is the name of a tool of
+/// Caffe, such as `convert_imageset`, determines the subcommand. Arguments after `--` stay as they
+/// are.
 ///
 /// # Errors
 /// Fails if a flag of gflags or glog is not supported. The message starts with the flag.
@@ -129,13 +130,13 @@ pub(super) fn rewrite(
 
     let tool = program.as_ref().and_then(|program| caffe_tools::by_program(program));
     let (program, words) = match tool {
-        // clap prints the name of the program in front of the verb.
+        // clap prints the name of the program in front of the subcommand.
         Some(tool) => (Some("cortado".into()), tool_words(tool)),
-        None => (program, verb_words(&mut items)),
+        None => (program, subcommand_words(&mut items)),
     };
-    let verb = words.first().and_then(|verb| verb.to_str()).unwrap_or_default();
-    let unused_flags = if CAFFE_VERBS.contains(&verb) {
-        take_unused_flags(&mut items, command, verb)
+    let subcommand = words.first().and_then(|subcommand| subcommand.to_str()).unwrap_or_default();
+    let unused_flags = if CAFFE_SUBCOMMANDS.contains(&subcommand) {
+        take_unused_flags(&mut items, command, subcommand)
     } else {
         Vec::new()
     };
@@ -144,13 +145,13 @@ pub(super) fn rewrite(
     Ok(ClapArgs { args: words.chain(items).chain(args).collect(), unused_flags })
 }
 
-/// Returns the arities of all flags of the command and of its verbs, by name without dashes.
+/// Returns the arities of all flags of the command and of its subcommands, by name without dashes.
 fn arities(command: &Command) -> BTreeMap<String, Arity> {
     let switches = ["help", "version"].map(|name| (name.to_owned(), Arity::Switch));
     let ignored_flags = FLAGS_WITHOUT_EFFECT.map(|(name, arity)| (name.to_owned(), arity));
     let mut arities: BTreeMap<_, _> = switches.into_iter().chain(ignored_flags).collect();
-    let verbs = command.get_subcommands();
-    for arg in iter::once(command).chain(verbs).flat_map(Command::get_arguments) {
+    let subcommands = command.get_subcommands();
+    for arg in iter::once(command).chain(subcommands).flat_map(Command::get_arguments) {
         let arity = match arg.get_action() {
             ArgAction::Set | ArgAction::Append => match arg.get_num_args() {
                 Some(count) if count.min_values() == 0 => Arity::Bool,
@@ -250,38 +251,38 @@ fn is_integer(arg: &OsString) -> bool {
     arg.to_str().is_some_and(|text| text.parse::<i32>().is_ok())
 }
 
-/// Returns the verb and the flags that replace a tool of Caffe.
+/// Returns the subcommand and the flags that replace a tool of Caffe.
 fn tool_words(tool: &Tool) -> Vec<OsString> {
-    iter::once(&tool.verb).chain(tool.flags).map(OsString::from).collect()
+    iter::once(&tool.subcommand).chain(tool.flags).map(OsString::from).collect()
 }
 
-/// Removes the verb from the items and returns it in clap's spelling. If the verb is `help`, also
-/// removes and returns the verb for which the user requests help.
-fn verb_words(items: &mut Vec<Item>) -> Vec<OsString> {
+/// Removes the subcommand from the items and returns it in clap's spelling. If the subcommand is
+/// `help`, also removes and returns the subcommand for which the user requests help.
+fn subcommand_words(items: &mut Vec<Item>) -> Vec<OsString> {
     let mut take_word = || {
         let is_word = |item: &Item| matches!(item, Item::Word(word) if !is_dashed(word));
         let index = items.iter().position(is_word)?;
         Some(items.remove(index).into_arg())
     };
-    let Some(verb) = take_word() else { return Vec::new() };
-    let words = clap_verb(verb);
+    let Some(subcommand) = take_word() else { return Vec::new() };
+    let words = clap_subcommand(subcommand);
     if words[0] == "help" {
-        // `help` accepts no flags of the verb.
-        let verb = take_word().map(|verb| clap_verb(verb).swap_remove(0));
-        return words.into_iter().chain(verb).collect();
+        // `help` accepts no flags of the subcommand.
+        let subcommand = take_word().map(|subcommand| clap_subcommand(subcommand).swap_remove(0));
+        return words.into_iter().chain(subcommand).collect();
     }
     words
 }
 
-/// Returns a verb or the name of a tool of Caffe in clap's spelling, with the flags that replace
-/// the tool.
-fn clap_verb(verb: OsString) -> Vec<OsString> {
-    match verb.to_str() {
+/// Returns a subcommand or the name of a tool of Caffe in clap's spelling, with the flags that
+/// replace the tool.
+fn clap_subcommand(subcommand: OsString) -> Vec<OsString> {
+    match subcommand.to_str() {
         Some(name) => match caffe_tools::by_name(name) {
             Some(tool) => tool_words(tool),
             None => vec![underscores_to_hyphens(name).into()],
         },
-        None => vec![verb],
+        None => vec![subcommand],
     }
 }
 
@@ -289,11 +290,11 @@ fn is_dashed(word: &OsString) -> bool {
     word.as_encoded_bytes().starts_with(b"-")
 }
 
-/// Removes the flags of `caffe` that the verb does not define, and returns their names.
-fn take_unused_flags(items: &mut Vec<Item>, command: &Command, verb: &str) -> Vec<String> {
-    let verb = command.find_subcommand(verb);
+/// Removes the flags of `caffe` that the subcommand does not define, and returns their names.
+fn take_unused_flags(items: &mut Vec<Item>, command: &Command, subcommand: &str) -> Vec<String> {
+    let subcommand = command.find_subcommand(subcommand);
     let defined_names: Vec<_> =
-        verb.into_iter().flat_map(Command::get_arguments).flat_map(names).collect();
+        subcommand.into_iter().flat_map(Command::get_arguments).flat_map(names).collect();
     let is_unused = |item: &mut Item| match item {
         Item::Flag(name, _) => CAFFE_FLAGS.contains(&&**name) && !defined_names.contains(name),
         Item::Word(_) => false,

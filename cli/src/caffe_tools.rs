@@ -1,26 +1,26 @@
-//! Names of Caffe's programs, and the verbs that replace them.
+//! Names of Caffe's programs, and the subcommands that replace them.
 
 use std::{ffi::OsStr, path::Path};
 
-/// Program of Caffe: its name, the verb that replaces it, and the flags with which the verb behaves
-/// like the program.
+/// Program of Caffe: its name, the subcommand that replaces it, and the flags with which the
+/// subcommand behaves like the program.
 pub(super) struct Tool {
     name: &'static str,
-    pub(super) verb: &'static str,
+    pub(super) subcommand: &'static str,
     pub(super) flags: &'static [&'static str],
 }
 
 /// Caffe's programs other than `caffe`.
 const TOOLS: [Tool; 9] = [
-    Tool { name: "classification", verb: "classification", flags: &[] },
-    Tool { name: "compute_image_mean", verb: "compute-image-mean", flags: &[] },
-    Tool { name: "convert_cifar_data", verb: "convert-cifar", flags: &[] },
-    Tool { name: "convert_imageset", verb: "convert-imageset", flags: &[] },
-    Tool { name: "convert_mnist_data", verb: "convert-mnist", flags: &[] },
-    Tool { name: "extract_features", verb: "extract-features", flags: &[] },
-    Tool { name: "upgrade_net_proto_binary", verb: "upgrade-net", flags: &["--binary"] },
-    Tool { name: "upgrade_net_proto_text", verb: "upgrade-net", flags: &["--text"] },
-    Tool { name: "upgrade_solver_proto_text", verb: "upgrade-solver", flags: &[] },
+    Tool { name: "classification", subcommand: "classification", flags: &[] },
+    Tool { name: "compute_image_mean", subcommand: "compute-image-mean", flags: &[] },
+    Tool { name: "convert_cifar_data", subcommand: "convert-cifar", flags: &[] },
+    Tool { name: "convert_imageset", subcommand: "convert-imageset", flags: &[] },
+    Tool { name: "convert_mnist_data", subcommand: "convert-mnist", flags: &[] },
+    Tool { name: "extract_features", subcommand: "extract-features", flags: &[] },
+    Tool { name: "upgrade_net_proto_binary", subcommand: "upgrade-net", flags: &["--binary"] },
+    Tool { name: "upgrade_net_proto_text", subcommand: "upgrade-net", flags: &["--text"] },
+    Tool { name: "upgrade_solver_proto_text", subcommand: "upgrade-solver", flags: &[] },
 ];
 
 /// Returns the tool with the given name. Hyphens may replace underscores.

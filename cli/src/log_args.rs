@@ -8,7 +8,7 @@ use cortado::error::Result;
 use log::LevelFilter;
 use std::path::PathBuf;
 
-/// Heading of the log flags in the help of a verb.
+/// Heading of the log flags in the help of a subcommand.
 const HEADING: &str = "Log options, as in glog";
 
 /// Flags of the log. The environment variable `GLOG_x` sets the default of the flag `x`, except for

@@ -1,9 +1,9 @@
-//! The `cortado` command, with Caffe's verbs and flags.
+//! The `cortado` command, with Caffe's subcommands and flags.
 //!
-//! Each verb of the command has its own source file. Results go to standard output. Logs go to
-//! standard error, as lines in Caffe's format, and to the files of `--log_dir`. If standard error
-//! is a terminal, a progress line replaces the log lines. The command prints an error as one line.
-//! The exit status is 1 if the verb failed and 2 if the arguments were wrong.
+//! Each subcommand of the command has its own source file. Results go to standard output. Logs go
+//! to standard error, as lines in Caffe's format, and to the files of `--log_dir`. If standard
+//! error is a terminal, a progress line replaces the log lines. The command prints an error as one
+//! line. The exit status is 1 if the subcommand failed and 2 if the arguments were wrong.
 
 mod byte_size;
 mod classification;
@@ -46,7 +46,7 @@ mod train;
 mod upgrade_net;
 mod upgrade_solver;
 
-use clap::{ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand, error::ErrorKind};
+use clap::{ColorChoice, CommandFactory, FromArgMatches, Parser, error::ErrorKind};
 use cortado::error::Error;
 use escape::escape_control;
 use log_args::LogArgs;
@@ -64,7 +64,7 @@ use std::{
 #[command(args_override_self = true)]
 struct Command {
     #[command(subcommand)]
-    verb: Verb,
+    subcommand: Subcommand,
     /// Log only warnings and errors
     #[arg(long, short, global = true, conflicts_with = "verbose")]
     quiet: bool,
@@ -75,8 +75,8 @@ struct Command {
     log: LogArgs,
 }
 
-#[derive(Subcommand)]
-enum Verb {
+#[derive(clap::Subcommand)]
+enum Subcommand {
     Train(train::Train),
     Test(test::Test),
     Classify(classify::Classify),
@@ -117,30 +117,30 @@ fn main() -> ExitCode {
         }
         Err(error) => error.exit(),
     };
-    let Command { verb, quiet, verbose, log } = command;
+    let Command { subcommand, quiet, verbose, log } = command;
     match log.options(quiet, verbose, &program_name()) {
         Ok(options) => logger::install(options),
         Err(error) => return report_failure(&error),
     }
     for flag in clap_args.unused_flags {
-        log::warn!("{flag}: ignored, because the verb does not use it");
+        log::warn!("{flag}: ignored, because the subcommand does not use it");
     }
-    let outcome = match verb {
-        Verb::Train(train) => train.run(),
-        Verb::Test(test) => test.run(),
-        Verb::Classify(classify) => classify.run(),
-        Verb::Classification(classification) => classification.run(),
-        Verb::Time(time) => time.run(),
-        Verb::ConvertMnist(convert) => convert.run(),
-        Verb::ConvertCifar(convert) => convert.run(),
-        Verb::ConvertImageset(convert) => convert.run(),
-        Verb::ComputeImageMean(mean) => mean.run(),
-        Verb::ExtractFeatures(extract) => extract.run(),
-        Verb::UpgradeNet(upgrade) => upgrade.run(),
-        Verb::UpgradeSolver(upgrade) => upgrade.run(),
-        Verb::Inspect(inspect) => inspect.run(),
-        Verb::Draw(draw) => draw.run(),
-        Verb::DeviceQuery(query) => query.run(),
+    let outcome = match subcommand {
+        Subcommand::Train(train) => train.run(),
+        Subcommand::Test(test) => test.run(),
+        Subcommand::Classify(classify) => classify.run(),
+        Subcommand::Classification(classification) => classification.run(),
+        Subcommand::Time(time) => time.run(),
+        Subcommand::ConvertMnist(convert) => convert.run(),
+        Subcommand::ConvertCifar(convert) => convert.run(),
+        Subcommand::ConvertImageset(convert) => convert.run(),
+        Subcommand::ComputeImageMean(mean) => mean.run(),
+        Subcommand::ExtractFeatures(extract) => extract.run(),
+        Subcommand::UpgradeNet(upgrade) => upgrade.run(),
+        Subcommand::UpgradeSolver(upgrade) => upgrade.run(),
+        Subcommand::Inspect(inspect) => inspect.run(),
+        Subcommand::Draw(draw) => draw.run(),
+        Subcommand::DeviceQuery(query) => query.run(),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -155,7 +155,7 @@ fn program_name() -> String {
     file.map_or("cortado".into(), OsStr::to_string_lossy).into_owned()
 }
 
-/// Reports the error of a verb on standard error and in the log files.
+/// Reports the error of a subcommand on standard error and in the log files.
 fn report_failure(error: &Error) -> ExitCode {
     let error = escape_control(&error.to_string());
     logger::log_to_files(&error);
@@ -180,10 +180,10 @@ mod tests {
     }
 
     #[test]
-    fn clap_parses_the_example_in_the_help_of_each_verb() {
-        for verb in Command::command().get_subcommands() {
-            let name = verb.get_name();
-            let help = verb.get_after_help().map(ToString::to_string).unwrap_or_default();
+    fn clap_parses_the_example_in_the_help_of_each_subcommand() {
+        for subcommand in Command::command().get_subcommands() {
+            let name = subcommand.get_name();
+            let help = subcommand.get_after_help().map(ToString::to_string).unwrap_or_default();
             let example =
                 help.strip_prefix("Example: ").unwrap_or_else(|| panic!("{name}: {help}"));
             assert!(example.starts_with(&format!("cortado {name}")), "{example}");

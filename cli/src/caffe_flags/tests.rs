@@ -12,7 +12,7 @@ fn rewritten(line: &str) -> Result<(String, Vec<String>), String> {
 }
 
 #[test]
-fn flags_and_verbs_in_caffes_spelling_are_rewritten_for_clap() {
+fn flags_and_subcommands_in_caffes_spelling_are_rewritten_for_clap() {
     let cases = [
         ("c train -solver=a_b.prototxt", "c train --solver=a_b.prototxt"),
         ("c train --solver a_b.prototxt", "c train --solver=a_b.prototxt"),
@@ -70,7 +70,7 @@ fn v_takes_a_level_only_from_an_integer() {
 }
 
 #[test]
-fn a_program_or_verb_with_the_name_of_a_tool_selects_the_verb() {
+fn a_program_or_subcommand_with_the_name_of_a_tool_selects_the_subcommand() {
     let cases = [
         ("build/tools/caffe train", "build/tools/caffe train"),
         ("caffe.bin test", "caffe.bin test"),
@@ -86,11 +86,11 @@ fn a_program_or_verb_with_the_name_of_a_tool_selects_the_verb() {
 }
 
 #[test]
-fn flags_of_caffe_that_a_verb_does_not_use_are_reported() {
+fn flags_of_caffe_that_a_subcommand_does_not_use_are_reported() {
     let (args, unused) = rewritten("caffe train -iterations 5 -phase=TEST -solver s").unwrap();
     assert_eq!(args, "caffe train --solver=s");
     assert_eq!(unused, ["--iterations", "--phase"]);
-    // Only flags of `caffe` are removed, and only from the verbs of `caffe`.
+    // Only flags of `caffe` are removed, and only from the subcommands of `caffe`.
     assert_eq!(rewritten("caffe train -shuffle").unwrap().0, "caffe train --shuffle");
     assert_eq!(rewritten("caffe draw -solver s").unwrap().0, "caffe draw --solver=s");
 }
@@ -101,15 +101,15 @@ fn an_unsupported_flag_is_an_error_with_a_remedy() {
     assert_eq!(error, "--log_link: not supported; --log_dir also creates links to the log files");
 }
 
-/// `rewrite` needs the arities of the flags before it knows the verb.
+/// `rewrite` needs the arities of the flags before it knows the subcommand.
 #[test]
-fn a_flag_has_the_same_arity_in_all_verbs() {
+fn a_flag_has_the_same_arity_in_all_subcommands() {
     let command = crate::Command::command();
     let arities = super::arities(&command);
-    for verb in command.get_subcommands() {
-        let verb_arities = super::arities(verb);
-        for (name, arity) in verb_arities {
-            assert!(arities[&name] == arity, "{}: --{name}", verb.get_name());
+    for subcommand in command.get_subcommands() {
+        let subcommand_arities = super::arities(subcommand);
+        for (name, arity) in subcommand_arities {
+            assert!(arities[&name] == arity, "{}: --{name}", subcommand.get_name());
         }
     }
 }

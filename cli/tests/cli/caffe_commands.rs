@@ -194,7 +194,7 @@ fn had_effect(row: &Row<'_>, result: &RunResult, folder: &Folder) -> bool {
             .is_ok_and(|mean| (mean.channels(), mean.data.len()) == (3, 3 * 9 * 11))
     };
     match row.name {
-        "`caffe train`" | "`-solver`" | "repeated flags" | "flags before the verb" => {
+        "`caffe train`" | "`-solver`" | "repeated flags" | "flags before the subcommand" => {
             trained(result) && folder.path("lenet_iter_8.caffemodel").exists()
         }
         "`caffe test`" => result.out.starts_with("Loss: ") && result.out.contains("\naccuracy = "),
@@ -215,8 +215,9 @@ fn had_effect(row: &Row<'_>, result: &RunResult, folder: &Folder) -> bool {
             is_logged("Testing for 3 iterations.")
         }
         "`-sigint_effect`" | "`-sighup_effect`" | "`-flag=`" => trained(result),
-        "flags of another verb" => {
-            trained(result) && is_logged("--iterations: ignored, because the verb does not use it")
+        "flags of another subcommand" => {
+            trained(result)
+                && is_logged("--iterations: ignored, because the subcommand does not use it")
         }
         "`compute_image_mean`" | "`-backend lmdb` of `compute_image_mean`" | "`--`" => mean(),
         "`convert_imageset`"

@@ -1,4 +1,4 @@
-//! Tests of flags that several verbs of the command share, in Caffe's and in clap's spelling.
+//! Tests of flags that several subcommands of the command share, in Caffe's and in clap's spelling.
 
 use crate::command::{Folder, NET, SOLVER};
 
@@ -12,17 +12,17 @@ fn level_and_stage_flags_select_the_layers_of_a_net() {
     let folder = Folder::new("stages");
     folder.run("train --solver solver.prototxt").succeeded();
     folder.write("net.prototxt", format!("{NET}{UNKNOWN_LAYER}"));
-    for verb in [
+    for subcommand in [
         "train --solver solver.prototxt",
         "test --model net.prototxt --weights lenet_iter_8.caffemodel --iterations 1",
         "time --model net.prototxt --iterations 1",
         "time --model net.prototxt --iterations 1 --phase TEST",
     ] {
         for flags in ["", "-level 2", "-stage=a,b", "-level=1 -stage a,b", "--level 2 --stage a"] {
-            folder.run(&format!("{verb} {flags}")).succeeded();
+            folder.run(&format!("{subcommand} {flags}")).succeeded();
         }
         for flags in ["-level=2 -stage=a,b", "--level 3 --stage b --stage a"] {
-            folder.run(&format!("{verb} {flags}")).failed_with(&["layer `deep`", "`Deep`"]);
+            folder.run(&format!("{subcommand} {flags}")).failed_with(&["layer `deep`", "`Deep`"]);
         }
     }
     let is_drawn = |flags: &str| {
@@ -72,7 +72,7 @@ fn a_missing_gpu_is_an_error_that_names_the_devices() {
 fn gemm_flags_with_the_cpu_are_an_error() {
     let folder = Folder::new("gemm-flags");
     folder.run("train --solver solver.prototxt").succeeded();
-    for verb in [
+    for subcommand in [
         "train --solver solver.prototxt",
         "test --model net.prototxt --weights lenet_iter_8.caffemodel",
         "time --model net.prototxt --device cpu",
@@ -85,7 +85,7 @@ fn gemm_flags_with_the_cpu_are_an_error() {
         ] {
             let backend = flags.contains("backend") || flags.contains("products");
             let option = if backend { "--gemm-backend:" } else { "--allow-tf32:" };
-            folder.run(&format!("{verb} {flags}")).failed_with(&[option, "cpu", "--gpu"]);
+            folder.run(&format!("{subcommand} {flags}")).failed_with(&[option, "cpu", "--gpu"]);
         }
     }
     let time = "time --model net.prototxt";

@@ -24,7 +24,7 @@ mod interruptions;
 mod mistakes;
 #[path = "../../../tests/support/optimized.rs"]
 mod optimized;
-mod other_verbs;
+mod other_subcommands;
 mod records;
 #[path = "../../../tests/support/mod.rs"]
 mod support;

@@ -63,9 +63,9 @@ fn old_nets_and_solvers_are_upgraded() {
 #[test]
 fn a_failed_upgrade_writes_nothing() {
     let folder = Folder::new("upgrade-wrong");
-    let upgrade = |verb: &str, content: &str| {
+    let upgrade = |kind: &str, content: &str| {
         folder.write("old", content);
-        folder.run(&format!("upgrade-{verb} old new"))
+        folder.run(&format!("upgrade-{kind} old new"))
     };
     upgrade("net", "layers { } layer { }").failed_with(&["cortado: old: ", "both `layer` and"]);
     let v0_net = "layers { layer { name: \"a\" type: \"b\" } }";
