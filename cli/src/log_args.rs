@@ -22,7 +22,7 @@ pub(super) struct LogArgs {
     logtostderr: bool,
     /// Write all log lines to standard error in addition to the files in --log-dir, and show no
     /// progress line. Default: true, except that a progress line replaces log lines at a terminal.
-    /// If false, standard error gets only the lines of at least the severity --stderrthreshold
+    /// If false, only messages at or above the severity --stderrthreshold go to standard error
     #[arg(long, global = true, hide_short_help = true, value_name = "BOOL")]
     #[arg(value_parser = parse_bool, num_args = 0..=1, require_equals = true)]
     #[arg(default_missing_value = "true")]

@@ -29,7 +29,7 @@ pub(super) fn reshaped<V>(value: &Option<V>) -> Result<&V> {
     value.as_ref().ok_or_else(|| Error::InvalidData("called before reshape".into()))
 }
 
-/// Returns the axis that spans all elements of one item, for a batch of shape `shape`.
+/// Returns an axis that flattens all axes of `shape` except the first, the batch axis.
 pub(super) fn per_item_axis(shape: &Shape) -> Result<Axis> {
     let (batch, item_len) = (shape.count_range(0, 1)?, shape.count_range(1, shape.len())?);
     Axis::new(batch, item_len, 1)

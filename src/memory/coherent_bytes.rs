@@ -385,7 +385,8 @@ impl Overwrite<'_> {
         }
     }
 
-    /// Makes the written bytes the current value of the memory; the device becomes stale.
+    /// Makes the written bytes the current value of the memory; the device copy
+    /// becomes stale.
     pub(super) fn commit(mut self) {
         self.is_written = true;
     }

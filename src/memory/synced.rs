@@ -80,7 +80,7 @@ impl<D: Memory> SyncedMemory<D> {
         self.value.host()
     }
 
-    /// Returns the bytes on the host as a mutable slice; the device becomes stale.
+    /// Returns the bytes on the host as a mutable slice; the device copy becomes stale.
     ///
     /// # Errors
     /// Returns the same errors as [`host`](Self::host).
@@ -125,7 +125,7 @@ impl<D: Memory> SyncedMemory<D> {
         self.value.device()
     }
 
-    /// Returns the device buffer for writing; the host becomes stale.
+    /// Returns the device buffer for writing; the host copy becomes stale.
     ///
     /// # Errors
     /// Returns the same errors as [`host`](Self::host).

@@ -126,7 +126,8 @@ impl<T: Storable> HostOutput<'_, T> {
         crate::cast::try_cast_slice_mut(bytes).ok_or_else(misaligned_error)
     }
 
-    /// Makes the written elements the current value of the view; the device becomes stale.
+    /// Makes the written elements the current value of the view; the device copy becomes
+    /// stale.
     pub(crate) fn commit(self) {
         self.memory.commit();
     }
@@ -289,7 +290,8 @@ impl<'a, T: Storable, D: Memory> ViewMut<'a, T, D> {
         View { mem: self.mem, span: self.span, marker: PhantomData }
     }
 
-    /// Returns the elements as a mutable slice of host memory; the device becomes stale.
+    /// Returns the elements as a mutable slice of host memory; the device copy becomes
+    /// stale.
     ///
     /// # Errors
     /// Returns the same errors as [`View::host`].
@@ -341,7 +343,8 @@ impl<'a, T: Storable, D: Memory> ViewMut<'a, T, D> {
         Ok(HostOutput { memory: self.mem.begin_overwrite()?, range, elements: PhantomData })
     }
 
-    /// Returns the device buffer that holds the elements, for writing; the host becomes stale.
+    /// Returns the device buffer that holds the elements, for writing; the host copy becomes
+    /// stale.
     ///
     /// # Errors
     /// Returns the errors of [`SyncedMemory::device_mut`].

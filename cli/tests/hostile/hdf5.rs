@@ -49,7 +49,7 @@ impl File {
         self.object(&[&messages[..], more].concat())
     }
 
-    /// Appends an object header with messages: their types and contents.
+    /// Appends an object header that contains `messages`, given as pairs of type and contents.
     fn object(&mut self, messages: &[(u16, Vec<u8>)]) -> u64 {
         let mut body = Vec::new();
         for (kind, content) in messages {

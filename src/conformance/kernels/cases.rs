@@ -220,7 +220,8 @@ impl<C: Clone + Debug + 'static> Cases<C> {
         self
     }
 
-    /// Adds large cases with operands that do not repeat smaller operands.
+    /// Adds large cases whose operands are generated at full size, and not tiled from the operands
+    /// of small cases.
     pub(super) fn and_whole(mut self, cases: impl IntoIterator<Item = C>) -> Self {
         let to_large_case = |large_case: C| LargeCase {
             small_case: large_case.clone(),

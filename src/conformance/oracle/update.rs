@@ -38,13 +38,13 @@ pub(crate) fn solver_update(
         (value, (keep * old).abs() + (1.0 - keep).abs() * new_size)
     };
     let square = (g * g, 2.0 * g.abs() * g_size);
-    // Computes `rate · top / (√squares + delta)` and the magnitude of the quotient, given `top` and
-    // the magnitude `size` of `top`.
-    let divide_by_root = |(top, size): (f64, f64), squares: f64, delta: f64| {
+    // Computes `rate · numerator / (√squares + delta)` and the magnitude of the result, which bounds
+    // its rounding error, given `numerator` and its magnitude `size`.
+    let divide_by_root = |(numerator, size): (f64, f64), squares: f64, delta: f64| {
         let root = squares.sqrt();
         let divisor = root + delta;
-        let error = size / divisor + top.abs() * (g_size + root) / (divisor * divisor);
-        (rate * top / divisor, rate * error)
+        let error = size / divisor + numerator.abs() * (g_size + root) / (divisor * divisor);
+        (rate * numerator / divisor, rate * error)
     };
     let velocity = |keep: f64| (keep * h + rate * g, (keep * h).abs() + rate * g_size);
     let (change, new_h, new_k) = match op.rule {

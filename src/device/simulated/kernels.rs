@@ -79,7 +79,8 @@ macro_rules! bind_len {
             Src::InPlace => None,
         };
     };
-    // Some kernels do not check the lengths of all operands, so a length can be unused.
+    // Some kernels do not check the lengths of all operands, so the variable that
+    // holds a length can be unused.
     ($kind:ident $x:ident) => {
         #[allow(unused_variables)]
         let $x = $x.len();

@@ -291,7 +291,8 @@ unsafe fn load_segments<V: SimdVector>(x: *const V::Scalar, segments: &[Segment<
     }
 }
 
-/// For each source row, stores a vector in the micro-panel, at `column` of the row's step along k.
+/// Loads a vector from each source row and stores the vector in the micro-panel. Source row i is
+/// row i of the micro-panel, and the vector starts at column `column`.
 ///
 /// # Safety
 /// The processor supports the vector type `V`. Every source row holds all segments, and the
