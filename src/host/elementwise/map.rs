@@ -1,7 +1,7 @@
 //! Elementwise evaluation of functions of one or two operands.
 //!
-//! A `match` selects the elementwise function once per slice, and not once per element. Each
-//! elementwise function has a separate loop, which the compiler vectorizes if possible.
+//! `visit` selects the elementwise function once per slice, and not once per element. Each function
+//! has separate loops, which the compiler vectorizes if possible.
 
 use crate::cast::{cast_slice, cast_slice_mut};
 use crate::{
@@ -24,7 +24,7 @@ use crate::{
         },
         threads::Workers,
     },
-    op::{Binary, Unary},
+    op::{Binary, BinaryFunction, BinaryVisitor, Unary, UnaryFunction, UnaryVisitor},
 };
 use num_traits::Float;
 
@@ -38,51 +38,6 @@ const COMPUTE_BOUND_GRAIN: usize = 1 << 15;
 /// Number of elements for which an elementary function is computed at a time, in several vectors
 /// whose instructions the processor overlaps.
 const BLOCK: usize = 64;
-
-/// Evaluates a copy of `$body` that is vectorized for the function `$op`, with `$known` bound to
-/// `$op`.
-///
-/// The macro binds `$known` inside the closure of each match arm, because only there does the
-/// compiler know the variant of `$op`.
-macro_rules! specialized {
-    ($kind:ident: $op:expr, |$known:ident| $body:expr; $(
-        $variant:ident $(($value:ident))? $({ $($field:ident),* })?
-    ),*) => {
-        match $op {
-            $($kind::$variant $(($value))? $({ $($field),* })? => vectorized(
-                #[inline(always)]
-                move |_| {
-                    let $known = $kind::$variant $(($value))? $({ $($field),* })?;
-                    $body
-                }
-            ),)*
-        }
-    };
-}
-
-/// Compiles `$body` once for each variant of [`Unary`]. Add each new variant of `Unary` to the list
-/// in this macro.
-macro_rules! specialized_unary {
-    ($op:expr, |$known:ident| $body:expr) => {
-        specialized!(Unary: $op, |$known| $body;
-            Abs, Neg, Exp, Ln, Sqr, Sqrt, Recip, Tanh, Sigmoid, Softplus, Sign, SignBit, Pow(p),
-            AddScalar(c), Scale(c), Threshold(t), Relu { slope }, Elu { alpha }, Swish { beta },
-            Clip { low, high }, ExpAffine { scale, shift }, LnAffine { scale, shift, factor },
-            PowAffine { scale, shift, power })
-    };
-}
-
-/// Compiles `$body` once for each variant of [`Binary`]. Add each new variant of `Binary` to the
-/// list in this macro.
-macro_rules! specialized_binary {
-    ($op:expr, |$known:ident| $body:expr) => {
-        specialized!(Binary: $op, |$known| $body;
-            Add, Sub, Mul, MulScaled(c), MulNegative, Div, DivOrZero, Max, Min, Greater,
-            GreaterEqual, Prelu, PreluSlope, AbsGrad, ReluGrad { slope }, EluGrad { alpha },
-            SigmoidGrad, TanhGrad, SoftplusGrad, SwishGrad { beta }, ClipGrad { low, high },
-            LnAffineGrad { scale, shift, factor }, PowAffineGrad { scale, shift, power })
-    };
-}
 
 /// `yᵢ ← value`.
 ///
@@ -249,73 +204,104 @@ fn binary_grain<A>(op: Binary<A>) -> usize {
     }
 }
 
-// The kernels use `for` loops, because in a closure passed to `for_each` the compiler may repeat
-// the `match` on the function for each element.
+// The visitors use `for` loops, which the compiler vectorizes more reliably than `for_each`.
 
 fn unary_run<A: Element + Float>(op: Unary<A>, x: &[A], y: &mut [A]) {
     if op == Unary::Sqrt && sqrt_newton(x, y) {
         return;
     }
-    specialized_unary!(op, |op| {
-        let (mut x, mut y) = (x, y);
-        if is_elementary(&op) {
-            let (blocks, rest) = x.as_chunks::<BLOCK>();
-            let (out, rest_out) = y.as_chunks_mut::<BLOCK>();
-            for (y, x) in out.iter_mut().zip(blocks) {
-                *y = eval_block(op, *x);
-            }
-            (x, y) = (rest, rest_out);
-        }
-        zip_with_aligned_stores(
-            x,
-            y,
-            #[inline(always)]
-            |x, y| {
-                for (y, &x) in y.iter_mut().zip(x) {
-                    *y = op.eval_with::<SimdMath>(x);
-                }
-            },
-        );
-    });
+    op.visit(UnaryRun { x, y });
 }
 
 fn unary_run_in_place<A: Element + Float>(op: Unary<A>, y: &mut [A]) {
-    specialized_unary!(op, |op| {
-        let mut y = y;
-        if is_elementary(&op) {
-            let (blocks, rest) = y.as_chunks_mut::<BLOCK>();
-            for y in blocks {
-                *y = eval_block(op, *y);
-            }
-            y = rest;
-        }
-        with_aligned_stores(
-            y,
-            #[inline(always)]
-            |y| {
-                for y in y.iter_mut() {
-                    *y = op.eval_with::<SimdMath>(*y);
-                }
-            },
-        );
-    });
+    op.visit(UnaryRunInPlace { y });
 }
 
-/// Returns `op(xᵢ)` for each element. The array is returned by value, because stores through a
+/// `yᵢ ← f(xᵢ)`.
+struct UnaryRun<'a, A> {
+    x: &'a [A],
+    y: &'a mut [A],
+}
+
+impl<A: Element + Float> UnaryVisitor<A> for UnaryRun<'_, A> {
+    fn visit(self, function: impl UnaryFunction<A>) {
+        vectorized(
+            #[inline(always)]
+            move |_| {
+                let Self { mut x, mut y } = self;
+                if is_elementary(&function.into()) {
+                    let (blocks, rest) = x.as_chunks::<BLOCK>();
+                    let (out, rest_out) = y.as_chunks_mut::<BLOCK>();
+                    for (y, x) in out.iter_mut().zip(blocks) {
+                        *y = eval_block(function, *x);
+                    }
+                    (x, y) = (rest, rest_out);
+                }
+                zip_with_aligned_stores(
+                    x,
+                    y,
+                    #[inline(always)]
+                    |x, y| {
+                        for (y, &x) in y.iter_mut().zip(x) {
+                            *y = function.eval::<SimdMath>(x);
+                        }
+                    },
+                );
+            },
+        );
+    }
+}
+
+/// `yᵢ ← f(yᵢ)`.
+struct UnaryRunInPlace<'a, A> {
+    y: &'a mut [A],
+}
+
+impl<A: Element + Float> UnaryVisitor<A> for UnaryRunInPlace<'_, A> {
+    fn visit(self, function: impl UnaryFunction<A>) {
+        vectorized(
+            #[inline(always)]
+            move |_| {
+                let Self { mut y } = self;
+                if is_elementary(&function.into()) {
+                    let (blocks, rest) = y.as_chunks_mut::<BLOCK>();
+                    for y in blocks {
+                        *y = eval_block(function, *y);
+                    }
+                    y = rest;
+                }
+                with_aligned_stores(
+                    y,
+                    #[inline(always)]
+                    |y| {
+                        for y in y.iter_mut() {
+                            *y = function.eval::<SimdMath>(*y);
+                        }
+                    },
+                );
+            },
+        );
+    }
+}
+
+/// Returns `f(xᵢ)` for each element. The array is returned by value, because stores through a
 /// reference would keep the compiler from interleaving the computations of several vectors.
 #[inline(always)]
-fn eval_block<A: Element + Float>(op: Unary<A>, mut x: [A; BLOCK]) -> [A; BLOCK] {
-    if !is_normal_range(op, &x) {
+fn eval_block<A: Element + Float>(
+    function: impl UnaryFunction<A>,
+    mut x: [A; BLOCK],
+) -> [A; BLOCK] {
+    if !is_normal_range(function.into(), &x) {
         for x in &mut x {
-            *x = op.eval_with::<SimdMath>(*x);
+            *x = function.eval::<SimdMath>(*x);
         }
         return x;
     }
-    if let Unary::Pow(p) = op {
+    if let Unary::Pow(p) = function.into() {
         return pow_normal_range(x, p);
     }
     for x in &mut x {
-        *x = op.eval_with::<SimdMathNormalRange>(*x);
+        *x = function.eval::<SimdMathNormalRange>(*x);
     }
     x
 }
@@ -341,35 +327,67 @@ pub(crate) fn binary_run<A: Element + Float>(op: Binary<A>, a: &[A], b: &[A], y:
     if op == Binary::Div && div_newton(a, b, y) {
         return;
     }
-    specialized_binary!(op, |op| {
-        let mut b = b;
-        zip_with_aligned_stores(
-            a,
-            y,
-            #[inline(always)]
-            |a, y| {
-                for ((y, &a), &b) in y.iter_mut().zip(a).zip(b) {
-                    *y = op.eval_with::<SimdMath>(a, b);
-                }
-                b = &b[y.len()..];
-            },
-        );
-    });
+    op.visit(BinaryRun { a, b, y });
 }
 
 pub(crate) fn binary_run_in_place<A: Element + Float>(op: Binary<A>, b: &[A], y: &mut [A]) {
-    specialized_binary!(op, |op| {
-        zip_with_aligned_stores(
-            b,
-            y,
+    op.visit(BinaryRunInPlace { b, y });
+}
+
+/// `yᵢ ← f(aᵢ, bᵢ)`.
+struct BinaryRun<'a, A> {
+    a: &'a [A],
+    b: &'a [A],
+    y: &'a mut [A],
+}
+
+impl<A: Element + Float> BinaryVisitor<A> for BinaryRun<'_, A> {
+    fn visit(self, function: impl BinaryFunction<A>) {
+        vectorized(
             #[inline(always)]
-            |b, y| {
-                for (y, &b) in y.iter_mut().zip(b) {
-                    *y = op.eval_with::<SimdMath>(*y, b);
-                }
+            move |_| {
+                let Self { a, mut b, y } = self;
+                zip_with_aligned_stores(
+                    a,
+                    y,
+                    #[inline(always)]
+                    |a, y| {
+                        for ((y, &a), &b) in y.iter_mut().zip(a).zip(b) {
+                            *y = function.eval::<SimdMath>([a, b]);
+                        }
+                        b = &b[y.len()..];
+                    },
+                );
             },
         );
-    });
+    }
+}
+
+/// `yᵢ ← f(yᵢ, bᵢ)`.
+struct BinaryRunInPlace<'a, A> {
+    b: &'a [A],
+    y: &'a mut [A],
+}
+
+impl<A: Element + Float> BinaryVisitor<A> for BinaryRunInPlace<'_, A> {
+    fn visit(self, function: impl BinaryFunction<A>) {
+        vectorized(
+            #[inline(always)]
+            move |_| {
+                let Self { b, y } = self;
+                zip_with_aligned_stores(
+                    b,
+                    y,
+                    #[inline(always)]
+                    |b, y| {
+                        for (y, &b) in y.iter_mut().zip(b) {
+                            *y = function.eval::<SimdMath>([*y, b]);
+                        }
+                    },
+                );
+            },
+        );
+    }
 }
 
 #[cfg(test)]

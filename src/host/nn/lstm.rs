@@ -5,7 +5,7 @@ use crate::{
     element::Element,
     error::{Result, check_len},
     host::{math::SimdMath, simd::vectorized, threads::Workers},
-    op::{Lstm, Unary},
+    op::{ElementaryFunctions, Lstm, sigmoid},
 };
 use num_traits::One;
 
@@ -77,21 +77,19 @@ pub(crate) fn lstm_backward<T: Element>(
 
 /// Runs [`lstm`] for one of the batch's independent streams.
 fn forward<T: Element>(c_prev: &[T], cont: T::Acc, gates: &mut [T], c: &mut [T], h: &mut [T]) {
-    let (sigmoid, tanh) = (Unary::<T::Acc>::Sigmoid, Unary::<T::Acc>::Tanh);
     let [i, f, o, g] = split_gates(gates);
     vectorized(
         #[inline(always)]
         |_| {
             for j in 0..c.len().min(c_prev.len()).min(h.len()) {
-                let input = sigmoid.eval_with::<SimdMath>(i[j].to_acc());
-                let forget = cont * sigmoid.eval_with::<SimdMath>(f[j].to_acc());
-                let output = sigmoid.eval_with::<SimdMath>(o[j].to_acc());
-                let candidate = tanh.eval_with::<SimdMath>(g[j].to_acc());
+                let input = sigmoid::<T::Acc, SimdMath>(i[j].to_acc());
+                let forget = cont * sigmoid::<T::Acc, SimdMath>(f[j].to_acc());
+                let output = sigmoid::<T::Acc, SimdMath>(o[j].to_acc());
+                let candidate = SimdMath::tanh(g[j].to_acc());
                 let cell = forget * c_prev[j].to_acc() + input * candidate;
                 (i[j], f[j]) = (T::from_acc(input), T::from_acc(forget));
                 (o[j], g[j]) = (T::from_acc(output), T::from_acc(candidate));
-                (c[j], h[j]) =
-                    (T::from_acc(cell), T::from_acc(output * tanh.eval_with::<SimdMath>(cell)));
+                (c[j], h[j]) = (T::from_acc(cell), T::from_acc(output * SimdMath::tanh(cell)));
             }
         },
     );
@@ -99,7 +97,7 @@ fn forward<T: Element>(c_prev: &[T], cont: T::Acc, gates: &mut [T], c: &mut [T],
 
 /// Runs [`lstm_backward`] for one of the batch's independent streams.
 fn backward<T: Element>(c_prev: &[T], c: &[T], dh: &[T], dc: &mut [T], gates: &mut [T]) {
-    let (one, tanh) = (T::Acc::one(), Unary::<T::Acc>::Tanh);
+    let one = T::Acc::one();
     let [i, f, o, g] = split_gates(gates);
     vectorized(
         #[inline(always)]
@@ -107,7 +105,7 @@ fn backward<T: Element>(c_prev: &[T], c: &[T], dh: &[T], dc: &mut [T], gates: &m
             for j in 0..dc.len().min(c_prev.len()).min(c.len()).min(dh.len()) {
                 let [input, forget, output, candidate] =
                     [&i[j], &f[j], &o[j], &g[j]].map(|gate| gate.to_acc());
-                let (tanh_c, dh) = (tanh.eval_with::<SimdMath>(c[j].to_acc()), dh[j].to_acc());
+                let (tanh_c, dh) = (SimdMath::tanh(c[j].to_acc()), dh[j].to_acc());
                 let dcell = dc[j].to_acc() + dh * output * (one - tanh_c * tanh_c);
                 i[j] = T::from_acc(dcell * candidate * input * (one - input));
                 f[j] = T::from_acc(dcell * c_prev[j].to_acc() * forget * (one - forget));

@@ -1,0 +1,119 @@
+//! The macro that defines enums of scalar functions.
+
+/// Defines an enum of scalar functions whose parameters have the type `A`.
+///
+/// Each entry has the form `Variant(parameters) => name, formula;`. A formula is an expression of
+/// the operands and parameters. It takes exp, ln, tanh and pow from the type `F`, which implements
+/// [`ElementaryFunctions`](super::ElementaryFunctions).
+///
+/// The method `visit` passes a function to generic code as a value of a type of its own, which
+/// implements the trait `$typed`. The compiler then generates the code of a loop for one formula.
+/// With the enum instead, it would generate all formulas in each loop and remove all but one
+/// afterwards, which took a seventh of the compile time of the crate.
+macro_rules! scalar_functions {
+    (
+        $(#[$meta:meta])*
+        $kernel:literal $function:ident($operands:tt: $operands_type:ty): $typed:ident, $visitor:ident {
+            $(
+                $(#[$doc:meta])*
+                $variant:ident
+                $(($value:ident: $value_type:ident))?
+                $({ $($(#[$field_doc:meta])* $field:ident: $field_type:ident),+ $(,)? })?
+                => $name:literal, $formula:expr;
+            )+
+        }
+    ) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq)]
+        #[non_exhaustive]
+        pub enum $function<A> {
+            $(
+                $(#[$doc])*
+                $variant $(($value_type))? $({ $($(#[$field_doc])* $field: $field_type),+ })?,
+            )+
+        }
+
+        impl<A: Element> $function<A> {
+            /// Returns the same function with parameters of type `B`.
+            pub fn cast<B: Element>(self) -> $function<B> {
+                match self {
+                    $(
+                        Self::$variant $(($value))? $({ $($field),+ })? => $function::$variant
+                            $((B::from_f64($value.to_f64())))?
+                            $({ $($field: B::from_f64($field.to_f64())),+ })?,
+                    )+
+                }
+            }
+        }
+
+        impl<A> $function<A> {
+            /// Returns the name of the function, as it appears in the names of device kernels.
+            pub fn name(&self) -> &'static str {
+                match self {
+                    $(Self::$variant { .. } => $name,)+
+                }
+            }
+
+            /// Returns the name of the kernel and the function, such as `unary_exp` or
+            /// `binary_add`, as a [`Ledger`](crate::ledger::Ledger) and the coverage table show it.
+            pub fn kernel_name(&self) -> &'static str {
+                match self {
+                    $(Self::$variant { .. } => concat!($kernel, "_", $name),)+
+                }
+            }
+        }
+
+        impl<A: Float> $function<A> {
+            /// Evaluates the function with the standard library's exp, ln, tanh and pow.
+            #[inline(always)]
+            fn eval_operands(&self, $operands: $operands_type) -> A {
+                type F = StdFunctions;
+                match *self {
+                    $(Self::$variant $(($value))? $({ $($field),+ })? => $formula,)+
+                }
+            }
+
+            /// Calls `visitor` with the function as a value of a type of its own.
+            pub(crate) fn visit(self, visitor: impl $visitor<A>) {
+                match self {
+                    $(
+                        Self::$variant $(($value))? $({ $($field),+ })? => {
+                            #[derive(Clone, Copy)]
+                            struct Typed<A> {
+                                $($value: $value_type,)?
+                                $($($field: $field_type,)+)?
+                                element: PhantomData<A>,
+                            }
+
+                            impl<A> From<Typed<A>> for $function<A> {
+                                #[inline(always)]
+                                fn from(function: Typed<A>) -> Self {
+                                    let Typed { $($value,)? $($($field,)+)? .. } = function;
+                                    Self::$variant $(($value))? $({ $($field),+ })?
+                                }
+                            }
+
+                            impl<A: Float> $typed<A> for Typed<A> {
+                                #[inline(always)]
+                                fn eval<F: ElementaryFunctions<A>>(
+                                    self,
+                                    $operands: $operands_type,
+                                ) -> A {
+                                    let Self { $($value,)? $($($field,)+)? .. } = self;
+                                    $formula
+                                }
+                            }
+
+                            visitor.visit(Typed {
+                                $($value,)?
+                                $($($field,)+)?
+                                element: PhantomData,
+                            });
+                        }
+                    )+
+                }
+            }
+        }
+    };
+}
+pub(super) use scalar_functions;
