@@ -60,6 +60,7 @@ pub(crate) struct UnpackedGemm<'a, S> {
 impl<S: SimdScalar> SimdKernel<S> for UnpackedGemm<'_, S> {
     #[inline(always)]
     unsafe fn run<V: SimdVector<Scalar = S>>(self) {
+        let stride_k = if self.trans_a == Transpose::Yes { self.p.lda } else { 1 };
         // SAFETY: the caller guarantees that the operands of every GEMM of the batch are valid.
         unsafe {
             match (self.trans_a, self.trans_b) {
@@ -69,6 +70,15 @@ impl<S: SimdScalar> SimdKernel<S> for UnpackedGemm<'_, S> {
                         self.for_each(
                             #[inline(always)]
                             |p| gemm_dot::<V>(p),
+                        )
+                    },
+                ),
+                _ if self.p.m == 1 => V::outline(
+                    #[inline(always)]
+                    || {
+                        self.for_each(
+                            #[inline(always)]
+                            |p| multiply_row::<V>(p, stride_k),
                         )
                     },
                 ),
@@ -126,7 +136,6 @@ impl<S: Copy> UnpackedGemm<'_, S> {
         // SAFETY: the caller meets the requirements of `outer`, and `mr` is at most m.
         unsafe {
             match mr {
-                _ if m == 1 => outlined!(|p| multiply_row::<V>(p, strides::<S, TRANS_A>(p).1)),
                 12 if V::HAS_32_REGISTERS => {
                     outlined!(|p| multiply_tiles::<V, 12>(p, strides::<S, TRANS_A>(p)))
                 }
