@@ -3,7 +3,7 @@
 //! GEMV is memory-bound, because it reads each element of `A` once. GEMV packs no operand, and
 //! widens 16-bit elements in chunks.
 //!
-//! - The unpacked GEMM kernels handle `f32` and `f64` if `A` is not transposed or has short rows.
+//! - The unpacked GEMM kernels handle `f32` and `f64`, unless `A` is transposed and has long rows.
 //! - [`add_long_rows`] handles `f32` and `f64` if `A` is transposed and has long rows.
 //! - [`dot_rows`] and [`add_rows`], compiled for each SIMD level, handle `f16` and `bf16`.
 

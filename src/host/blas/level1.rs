@@ -62,8 +62,8 @@ pub(crate) fn copy<T: Element>(workers: &Workers, x: &[T], y: &mut [T]) -> Resul
     Ok(())
 }
 
-/// Runs [`copy`] for operands longer than one task. `copy_tasks` is not inlined, because saving
-/// registers would slow down short copies.
+/// Runs [`copy`] for operands longer than one task. `copy_tasks` is not inlined, so that short
+/// copies need not save the registers that it uses.
 #[inline(never)]
 fn copy_tasks<T: Element>(workers: &Workers, x: &[T], y: &mut [T]) {
     let (nontemporal, task) =
@@ -315,7 +315,7 @@ fn update_pairs<T: Element>(
 }
 
 /// Runs [`update_pairs`] for operands that are longer than one task or have 16-bit elements.
-/// `update_tasks` is not inlined, because saving registers would slow down short updates.
+/// `update_tasks` is not inlined, so that short updates need not save the registers that it uses.
 #[inline(never)]
 fn update_tasks<T: Element>(
     workers: &Workers,
@@ -417,8 +417,8 @@ fn sum_tasks<A: Element + Float>(
     if n <= GRAIN { body(0, n, false) } else { sum_many_tasks(workers, n, body) }
 }
 
-/// Runs [`sum_tasks`] for operands longer than one task. `sum_many_tasks` is not inlined, because
-/// saving registers would slow down short sums.
+/// Runs [`sum_tasks`] for operands longer than one task. `sum_many_tasks` is not inlined, so that
+/// short sums need not save the registers that it uses.
 #[inline(never)]
 fn sum_many_tasks<A: Element + Float>(
     workers: &Workers,

@@ -28,7 +28,8 @@ pub(crate) enum GemmPath {
 }
 
 impl GemmPath {
-    /// Returns the code path that was faster in measurements of GEMMs with the shape of `op`.
+    /// Returns the code path that was faster in measurements of GEMMs with shapes similar to that
+    /// of `op`.
     pub(crate) fn choose<S: SimdScalar>(op: &Gemm<S>) -> Self {
         if unpacked_is_faster(op) { Self::Unpacked } else { Self::Packed }
     }

@@ -95,7 +95,8 @@ enum HalfPath {
 }
 
 impl HalfPath {
-    /// Returns the code path that was fastest in measurements of GEMMs with the shape of `op`.
+    /// Returns the code path that was fastest in measurements of GEMMs with shapes similar to that
+    /// of `op`.
     fn choose<H: Element<Acc = f32>>(op: &Gemm<H>) -> Self {
         #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
         if amx::is_profitable(op) {
@@ -211,8 +212,8 @@ fn widen_matrix<H: Element<Acc = f32>>(
 /// Kernel that computes `C ← α·sums + β·C` for the first `columns` columns of `sums`, and rounds
 /// the results to 16 bits.
 ///
-/// [`SimdKernel::run`] is safe if `c` is valid for reads and writes of `columns` columns in each
-/// row of `sums`, and no other thread accesses `c`. `c` is not read if β is 0.
+/// [`SimdKernel::run`] is safe if `c` is valid for reads and writes of as many rows as `sums` has,
+/// each with `columns` columns, and no other thread accesses `c`. `c` is not read if β is 0.
 struct WriteBack<'a, H> {
     alpha: f32,
     beta: f32,

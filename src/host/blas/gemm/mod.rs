@@ -115,10 +115,11 @@ fn gemm_wide<T: Element, S: SimdScalar>(
 
 /// Operand `B` of [`gemm_packed`].
 pub(crate) enum GemmB<'a, T> {
-    /// Matrix in memory. The GEMM descriptor gives its transpose and leading dimension.
+    /// Matrix in memory. The GEMM descriptor says whether the matrix is transposed, and gives its
+    /// leading dimension.
     Matrix(&'a [T]),
     /// Matrix whose elements are addressed through tables of offsets, such as an im2col matrix. The
-    /// transpose and leading dimension of the GEMM descriptor are ignored.
+    /// descriptor's transpose flag and leading dimension for `B` are ignored.
     Indirect(&'a IndirectMatrix<'a, T>),
 }
 
@@ -217,7 +218,7 @@ pub(crate) fn gemm_batched<T: Element>(
         gemm(workers, op, a, b, c)
     };
     // GEMM results are bit-identical on any number of threads, so multithreaded GEMMs in sequence
-    // give the same results as one-thread GEMMs in parallel.
+    // give the same results as single-threaded GEMMs in parallel.
     if op.flops() >= PARALLEL_MIN_FLOPS && batch.count < 2 * workers.count() {
         return c.chunks_mut(stride).enumerate().try_for_each(|(i, c)| gemm_at(workers, i, c));
     }

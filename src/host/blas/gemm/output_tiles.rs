@@ -11,7 +11,7 @@ pub(crate) struct OutputTiles<'a, T> {
     borrow: PhantomData<&'a mut [T]>,
 }
 
-// SAFETY: `OutputTiles` acts as a `&mut [T]`, which may move to another thread if `T` is `Send`.
+// SAFETY: `OutputTiles` acts like a `&mut [T]`, which may move to another thread if `T` is `Send`.
 unsafe impl<T: Send> Send for OutputTiles<'_, T> {}
 
 // SAFETY: a shared reference to `OutputTiles` gives access only to raw pointers. Code that

@@ -68,9 +68,9 @@ pub(crate) fn naive_gemm<T: Element>(op: &Gemm<T>, a: &[T], b: &[T], c: &mut [f6
     }
 }
 
-/// Asserts that the error of each element of `c` is at most the bound on its rounding error, which
-/// holds for any order of additions. For each product of two `f16` elements, AMX adds four `bf16`
-/// products, because each `f16` element splits into two `bf16` terms.
+/// Asserts that the rounding error of each element of `c` is at most a bound that holds for any
+/// order of additions. For each product of two `f16` elements, AMX adds four `bf16` products,
+/// because each `f16` element splits into two `bf16` terms.
 pub(crate) fn assert_within_rounding<T: Element>(
     op: &Gemm<T>,
     a: &[T],
@@ -350,7 +350,7 @@ fn gemm_with_an_indirect_operand_is_exact() {
 /// Checks GEMMs whose operand `B` is an indirect matrix with spans of many lengths, with and
 /// without transposition.
 fn indirect_gemm_is_exact<S: SimdScalar>() {
-    // Consecutive spans of one element make every lane of some vectors belong to a different span.
+    // Consecutive one-element spans make every lane of some vectors belong to a different span.
     let mut lengths = [1; 30];
     lengths[..10].copy_from_slice(&[1, 8, 13, 3, 40, 16, 5, 2, 70, 7]);
     let cases = [(7, 5, 3), (50, 300, 4), (12, 70, 10), (3, 600, 7), (30, 33, 1), (9, 40, 45)];

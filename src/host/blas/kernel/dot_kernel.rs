@@ -215,8 +215,8 @@ unsafe fn row_sums<V: SimdVector, const ROWS: usize, const PREFETCH: bool>(
     }
 }
 
-/// For each of `ROWS` rows of `b`, adds the products of `COUNT` vectors at `a` with `COUNT` vectors
-/// of row j of `b` to `sums[j]`.
+/// For each j below `ROWS`, adds to `sums[j]` the products of `COUNT` vectors at `a` and `COUNT`
+/// vectors of row j of `b`.
 ///
 /// # Safety
 /// The processor supports the vector type `V`. `a` and `ROWS` rows of `b` are valid for reads of
@@ -243,7 +243,7 @@ unsafe fn add_vectors<
                 let row = b.wrapping_add(j * ldb + i * V::WIDTH);
                 if PREFETCH {
                     // Prefetch the next `ROWS` rows, because the hardware prefetcher must detect
-                    // each row anew.
+                    // the access pattern of each row anew.
                     V::prefetch(row.wrapping_add(ROWS * ldb));
                 }
                 *sum = x.mul_add(V::load(row), *sum);
@@ -300,7 +300,7 @@ unsafe fn dot_tile<V: SimdVector, const MR: usize, const NR: usize>(
             for (j, y) in y.iter_mut().enumerate() {
                 *y = V::load(b.add(j * p.ldb));
                 // Prefetch the rows of the next tile, because the hardware prefetcher must detect
-                // each row anew.
+                // the access pattern of each row anew.
                 V::prefetch(b.wrapping_add((j + NR) * p.ldb));
             }
             for (i, lanes) in lanes.iter_mut().enumerate() {

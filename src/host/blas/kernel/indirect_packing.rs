@@ -67,7 +67,7 @@ impl<'a, S> IndirectMatrix<'a, S> {
         Self { x, rows, spans, transposed: trans == Transpose::Yes }
     }
 
-    /// Returns the indirect matrix with elements of type `T`, which is the same type as `S`.
+    /// Returns the same indirect matrix, with `S` cast to `T`. `S` and `T` must be the same type.
     pub(crate) fn cast<T: Storable>(&self) -> IndirectMatrix<'_, T>
     where
         S: Storable,
@@ -87,7 +87,7 @@ impl<S: SimdScalar> PackSource<S> for IndirectMatrix<'_, S> {
         let (rows, columns) = if transposed { (mn, k) } else { (k, mn) };
         let rows = &self.rows[rows];
         // SAFETY: `new` checked that `x` holds every span of every row. `check_panel_len` checked
-        // that `panel` can hold the micro-panels and the elements written after the micro-panels.
+        // that `panel` can hold the micro-panels and the elements written past them.
         unsafe {
             S::dispatch(IndirectPack { x, rows, spans, columns, transposed, panel_dim, panel })
         }
@@ -170,8 +170,8 @@ impl<S: SimdScalar> IndirectPack<'_, S> {
         }
     }
 
-    /// Packs a matrix whose columns are steps along k, by transposing a vector of adjacent columns
-    /// of each row.
+    /// Packs a matrix whose columns are steps along k, by transposing blocks that are one vector
+    /// wide.
     ///
     /// # Safety
     /// The requirements of [`IndirectPack`] hold, and the processor supports the vector type `V`.
@@ -181,7 +181,7 @@ impl<S: SimdScalar> IndirectPack<'_, S> {
         let (x, panel) = (x.as_ptr(), panel.as_mut_ptr());
         for (i, rows) in rows.chunks(panel_dim).enumerate() {
             // SAFETY: the segments are parts of spans, and `x` holds all spans. The panel can hold
-            // all steps and the elements that are written after the last step.
+            // all steps and the elements that are written past the last step.
             unsafe {
                 let micro_panel = panel.add(i * panel_dim * columns.len());
                 for_each_vector::<V>(
@@ -269,7 +269,7 @@ unsafe fn for_each_vector<V: SimdVector>(
     }
 }
 
-/// Loads the elements at `x` of all segments of the source row into one SIMD vector. Lanes outside
+/// Loads the elements of all segments of the source row at `x` into one SIMD vector. Lanes outside
 /// the segments are 0.
 ///
 /// # Safety
@@ -309,7 +309,7 @@ unsafe fn store_rows<V: SimdVector>(
         (micro_panel.wrapping_add(column), column + V::WIDTH <= panel_dim);
     with_constant_len!(segments, {
         for (i, &row) in rows.iter().enumerate() {
-            // SAFETY: the source row holds the segments, and the step of the row has
+            // SAFETY: the source row holds the segments, and row i of the micro-panel has
             // `panel_dim − column` elements from `column` on.
             unsafe {
                 let vector = load_segments::<V>(x.add(row), segments);

@@ -1,7 +1,7 @@
 //! Packed GEMM: the loops around the micro-kernel, after Goto and van de Geijn (2008) and BLIS.
 //!
-//! Packing copies both operands into panels, so that the micro-kernel reads them sequentially. `A`
-//! is read in place if packing would not be faster.
+//! Packing copies both operands into panels, so that the micro-kernel reads memory sequentially.
+//! `A` is read in place if packing would not be faster.
 
 use crate::host::{
     blas::kernel::{

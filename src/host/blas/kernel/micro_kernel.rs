@@ -22,11 +22,11 @@ pub(crate) const B_PACKED: u8 = 0;
 /// Mode in which `B` is an unpacked matrix, and the tile covers whole vectors of each row of `B`.
 pub(crate) const B_WHOLE_VECTORS: u8 = 1;
 
-/// Mode in which `B` is an unpacked matrix, and the tile covers only a part of the last vector of
-/// each row of `B`.
+/// Mode in which `B` is an unpacked matrix, and the tile may cover only a part of the last vector
+/// of each row of `B`.
 pub(crate) const B_MASKED_TAIL: u8 = 2;
 
-/// Mode in which `B` is an unpacked matrix, and the tile may cover only a part of any vector in a
+/// Mode in which `B` is an unpacked matrix, and the tile may begin and end within a vector of each
 /// row of `B`.
 pub(crate) const B_MASKED: u8 = 3;
 
@@ -50,7 +50,8 @@ pub(crate) struct MicroTile {
 /// - The processor supports the vector type `V`.
 /// - `p.a` is valid for reads of k elements in each of the `MR` rows from row `tile.row` on.
 /// - `p.b` is valid for reads of k rows from column `tile.column` on. In each row of `B`, the
-///   columns `tile.columns` are readable, or all vectors if the mode `B_MODE` loads whole vectors.
+///   columns `tile.columns` are readable, or all vectors if `B_MODE` selects loads of whole
+///   vectors.
 /// - `p.c` is valid for reads and writes of the tile's rows and columns, and no other thread
 ///   accesses `C`. If β is 0, the micro-kernel does not read `p.c`.
 /// - `p.bias` is null or valid for reads of the tile's rows.
@@ -99,7 +100,8 @@ pub(crate) unsafe fn micro_kernel<
 ///
 /// # Safety
 /// The processor supports the vector type `V`. `a` is valid for reads of `MR` rows of `STEPS`
-/// elements. In `STEPS` rows of `b`, the elements that the mode `B_MODE` loads are readable.
+/// elements. In `STEPS` rows of `b`, the elements that are loaded in the mode `B_MODE` are
+/// readable.
 #[inline(always)]
 unsafe fn accumulate<
     V: SimdVector,
@@ -116,7 +118,7 @@ unsafe fn accumulate<
     masks: &[V::Mask; NR_VECTORS],
 ) {
     // SAFETY: step, row and vector indices are less than `STEPS`, `MR` and `NR_VECTORS`. Masks
-    // exclude the elements of `b` that the mode `B_MODE` does not load.
+    // exclude the elements of `b` that may be unreadable.
     unsafe {
         let mut rows = [[V::splat(V::Scalar::zero()); NR_VECTORS]; STEPS];
         for (t, row) in rows.iter_mut().enumerate() {
@@ -133,7 +135,7 @@ unsafe fn accumulate<
             }
         }
         // Do not prefetch rows of `A` that are read in place (`stride_k` = 1), because the hardware
-        // prefetcher detects these rows.
+        // prefetcher detects these sequential reads.
         if B_MODE == B_PACKED && stride_k > 1 {
             for offset in (0..STEPS * MR).step_by(CACHE_LINE / size_of::<V::Scalar>()) {
                 V::prefetch(a.wrapping_add(PREFETCH_K_STEPS * stride_k + offset));
@@ -152,7 +154,7 @@ unsafe fn accumulate<
     }
 }
 
-/// Returns one mask for each vector of a tile row, which selects the vector's elements in
+/// Returns, for each vector of a tile row, the mask that selects the vector's elements in
 /// `columns`.
 ///
 /// # Safety
@@ -193,8 +195,8 @@ unsafe fn write_back<V: SimdVector, const MR: usize, const NR_VECTORS: usize, co
         if tile.rows != (0..MR) || !p.bias.is_null() {
             return write_back_rows::<V, MR, NR_VECTORS>(p, *sums, tile, masks);
         }
-        // In the modes that mask loads of `B`, some column is not written. A constant spares the
-        // compiler two of the four loops below.
+        // In the modes that mask loads of `B`, mask the stores as well. The constant `false` lets
+        // the compiler omit two of the four loops below.
         let is_full_width = match B_MODE {
             B_MASKED | B_MASKED_TAIL => false,
             _ => tile.columns == (0..NR_VECTORS * V::WIDTH),

@@ -29,13 +29,14 @@ const PACK_PREFETCH_ROWS: usize = 6;
 /// at a time than the hardware prefetcher tracks.
 pub(crate) const PACK_PREFETCH_BYTES: usize = 256;
 
-/// Source of the elements that packing copies into panels, which is `op(A)` or `op(B)` of a GEMM.
+/// Operand `op(A)` or `op(B)` of a GEMM, as the source of the elements that packing copies into
+/// panels.
 ///
 /// `mn` is a range of rows of `op(A)` or of columns of `op(B)`. `k` is a range of steps along k,
 /// and `panel_dim` is MR or NR.
 pub(crate) trait PackSource<S>: Sync {
     /// Packs the rows or columns `mn` at the steps `k` into micro-panels of `panel_dim` rows or
-    /// columns. Implementations may overwrite elements of `panel` after the micro-panels.
+    /// columns. Implementations may overwrite elements of `panel` past the micro-panels.
     ///
     /// # Panics
     /// Panics if the pack source is too short, or `panel` is shorter than [`panel_len`].
@@ -74,7 +75,7 @@ impl<T: Element<Acc = S>, S: SimdScalar> PackSource<S> for StridedSource<'_, T> 
         let (ld, k_contiguous, mn, k) = (self.ld, self.k_contiguous, mn.len(), k.len());
         check_panel_len(panel, mn, k, panel_dim);
         // SAFETY: the assertion shows that `x` holds all rows and columns, and `check_panel_len`
-        // shows that `panel` holds the micro-panels and the elements written after them.
+        // shows that `panel` holds the micro-panels and the elements written past them.
         unsafe { S::dispatch(StridedPack { x, ld, k_contiguous, mn, k, panel_dim, panel }) };
     }
 }
@@ -180,7 +181,7 @@ impl<T: Element<Acc = S>, S: SimdScalar> StridedPack<'_, T, S> {
             for start in (0..k).step_by(V::WIDTH) {
                 let len = V::WIDTH.min(k - start);
                 // SAFETY: the rows from `first` on hold `len` elements from `start` on. The panel
-                // can hold `len` steps and the elements that are written after the last step.
+                // can hold `len` steps and the elements that are written past the last step.
                 unsafe {
                     let steps = panel.add(first * k + start * panel_dim);
                     pack_transposed::<V>(

@@ -32,8 +32,8 @@ const ALIGN_MIN_VECTORS: usize = 16;
 /// Largest size of `B`, in elements, at which most of `B` stays in L1.
 const L1_B_MAX_LEN: usize = 1 << 14;
 
-/// Returns whether unpacked kernels were faster than packing in measurements of GEMMs with the
-/// shape of `op`.
+/// Returns whether unpacked kernels were faster than packing in measurements of GEMMs with shapes
+/// similar to that of `op`.
 pub(crate) fn unpacked_is_faster<S: Element>(op: &Gemm<S>) -> bool {
     match (op.trans_a, op.trans_b) {
         (_, Transpose::No) => op.k * op.n < L1_B_MAX_LEN,
@@ -223,8 +223,8 @@ unsafe fn multiply_tiles<V: SimdVector, const MR: usize>(
             // overlapping rows.
             let start = row.min(p.m - MR);
             let tile = MicroTile { row: start, rows: row - start..MR, column, columns: 0..columns };
-            // SAFETY: the tile is within m rows and n columns, and the mode loads only columns of
-            // `B` in the tile.
+            // SAFETY: the tile is within m rows and n columns, and the micro-kernel loads only
+            // columns of `B` in the tile.
             unsafe {
                 if columns == 2 * V::WIDTH {
                     micro_kernel::<V, MR, 2, B_WHOLE_VECTORS>(p, strides, tile);

@@ -55,7 +55,8 @@ const B_PACK_COLUMNS: usize = 4 * BLOCK_ROWS;
 /// `f32` GEMM of widened operands.
 const MIN_FLOPS: u64 = 1 << 15;
 
-/// Smallest number of elements of `C` at which AMX was faster for `bf16` in measurements.
+/// Smallest number of elements of `C` at which AMX was faster for `bf16` in measurements than an
+/// `f32` GEMM of widened operands.
 const MIN_OUTPUTS: usize = 256;
 
 #[cfg(test)]

@@ -89,7 +89,8 @@ unsafe fn pack_tiles<H: Element>(source: &AmxPackSource<'_, H>, x: *const u16, t
     }
 }
 
-/// Loads `mn` source rows of `k` elements, which are `ld` elements apart, into the rows of a tile.
+/// Loads `mn` source rows of `k` elements into the rows of a tile. Source rows are `ld` elements
+/// apart.
 ///
 /// # Safety
 /// `x` is valid for reads of `mn` rows of `k` elements; `mn` is at most [`TILE_ROWS`], `k` at most
@@ -198,8 +199,8 @@ pub(crate) fn split_f16(pairs: __m512i) -> [__m512i; 2] {
     [interleave(high_terms), interleave([low_terms(0), low_terms(1)])]
 }
 
-/// Interleaves two vectors of `f32` values that `bf16` represents exactly into a vector of `bf16`
-/// pairs.
+/// Converts two vectors of `f32` values to `bf16`, and interleaves them into a vector of pairs.
+/// `bf16` must represent every value exactly.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 #[inline]
 fn interleave([first, second]: [__m512i; 2]) -> __m512i {

@@ -31,8 +31,8 @@ pub(crate) fn sum(
     assert!(x.len() == y.len());
     let mut sums = [_mm512_setzero_ps(); ACCUMULATOR_ROWS];
     let prefix = x.as_ptr().addr() / size_of::<f32>() % LANES;
-    // Number of elements from the start of the cache line that contains the first element, to the
-    // end of `x`.
+    // Number of elements from the start of the cache line that contains the first element of `x` to
+    // the end of `x`.
     let mut rest_len = prefix + x.len();
     let (mut x, mut y) = (x.as_ptr().wrapping_sub(prefix), y.as_ptr());
     // SAFETY: the enclosing function is compiled for AVX-512. Masks exclude all addresses before
