@@ -1,5 +1,5 @@
-//! The device type, which holds a wgpu adapter, a stream of work, and the names of the kernels that
-//! run on the host.
+//! The wgpu device: an adapter, a stream of work, and the names of the kernels that run on the
+//! host.
 
 use crate::{
     kernel::Pipeline,
@@ -28,7 +28,7 @@ pub struct WgpuDevice {
 /// Largest total size, in bytes, of the workspaces in use and the cached workspaces.
 const WORKSPACE_LIMIT: usize = 1 << 30;
 
-/// Adapter and stream of a device, through which the device's pool of workspaces allocates.
+/// Adapter and stream of a device, through which the device's pool of workspaces allocates buffers.
 #[derive(Clone)]
 pub struct Driver {
     pub(crate) context: Arc<Context>,
@@ -40,9 +40,10 @@ pub(crate) struct Context {
     pub queue: wgpu::Queue,
     pub limits: wgpu::Limits,
     adapter: String,
-    /// Compiled pipelines, by the name and the variant of the kernel.
+    /// Compiled pipelines, keyed by the name and the variant of the kernel.
     pub pipelines: Mutex<HashMap<String, Arc<Pipeline>>>,
-    /// First error that queued work caused, which the next wait for the queue returns.
+    /// First error that queued work caused. The next call that waits for the queue returns the
+    /// error.
     failure: Arc<Mutex<Option<String>>>,
 }
 
@@ -86,8 +87,8 @@ impl WgpuDevice {
         Ok(Self { driver, workspaces, host_kernels: Arc::new([]) })
     }
 
-    /// Makes the named kernels run on the host, to measure how much a native kernel gains or to
-    /// find an incorrect kernel.
+    /// Makes the named kernels run on the host, to measure how much time a native kernel saves or
+    /// to find an incorrect kernel.
     #[must_use]
     pub fn leave_to_host(self, kernels: &[&'static str]) -> Self {
         Self { host_kernels: [&*self.host_kernels, kernels].concat().into(), ..self }

@@ -23,7 +23,7 @@ const KINDS: [(&str, &str); 2] = [
 /// Initial values of the error flags, which report no error.
 pub(crate) const CLEARED: [u8; 4 * KINDS.len()] = [0; 4 * KINDS.len()];
 
-/// Creates the buffer of a stream's error flags.
+/// Creates the buffer for a stream's error flags.
 pub(crate) fn buffer(device: &wgpu::Device) -> wgpu::Buffer {
     device.create_buffer(&wgpu::BufferDescriptor {
         label: Some("kernel errors"),

@@ -30,7 +30,7 @@ const CHUNK: usize = 2048;
 /// not apply if a partial sum would have more than [`MAX_CHUNK`] terms.
 const MAX_SPLITS: usize = 32;
 
-/// Largest number of terms per partial sum. With 49 loop iterations per 16 terms, a thread makes at
+/// Largest number of terms per partial sum. With 49 loop iterations per 16 terms, a thread runs at
 /// most 50,176 iterations. Mesa's llvmpipe silently ends a thread's loops after 65,535 iterations.
 const MAX_CHUNK: usize = 16_384;
 
@@ -76,8 +76,8 @@ const BACKWARD_FILTERS: Kernel = Kernel {
 
 /// Returns the WGSL source of the constants and the two index functions of `window`:
 ///
-/// - `place(row, position)`: the image index of an element of the im2col matrix, or NOWHERE in the
-///   padding;
+/// - `place(row, position)`: the index in the image of an element of the im2col matrix, or NOWHERE
+///   in the padding;
 /// - `position(tap, pixel)`: the position at which a tap reads an element of a plane, or NOWHERE if
 ///   no such position exists.
 ///

@@ -120,8 +120,8 @@ const PERMUTE: Kernel = Kernel {
     body: &["fn each(i: u32) { y[p.y + i] = x[p.x + place(i)]; }", EACH],
 };
 
-/// Returns the source of the WGSL function `place(i)`, which returns the source index of element
-/// `i` of the permuted result.
+/// Returns the WGSL code of the function `place(i)`, which returns the index in the source of
+/// element `i` of the permuted result.
 fn place_function(op: &Permute) -> String {
     let mut body = String::new();
     for &axis in op.order().iter().rev() {

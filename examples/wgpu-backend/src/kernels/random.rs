@@ -1,4 +1,4 @@
-//! Kernels that generate Bernoulli numbers and random integers. The kernels for uniform and normal
+//! Kernels that generate Bernoulli samples and random integers. The kernels for uniform and normal
 //! numbers run on the host, because these kernels compute in double precision, which WGSL lacks.
 
 use crate::{
@@ -23,8 +23,8 @@ const WORDS: Kernel = Kernel {
 };
 
 impl WgpuDevice {
-    /// Fills `y` with `f(word)` for the random words of `key`. `limit` must not be 0, because the
-    /// WGSL expression `f` reads `limit - 1` as `p.limit_minus_1`.
+    /// Fills `y` with `f(word)` for the random words that `key` determines. `limit` must not be 0,
+    /// because the WGSL expression `f` reads `limit - 1` as `p.limit_minus_1`.
     fn fill_random(
         &self,
         name: &str,

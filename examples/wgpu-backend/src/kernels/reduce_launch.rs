@@ -11,9 +11,9 @@ use cortado::{Result, memory::DeviceSlice};
 /// Largest number of items that a single thread reduces.
 const MAX_THREAD_ITEMS: usize = 64;
 
-/// Largest number of items per workgroup if several workgroups share an output and [`MAX_SPLITS`]
-/// workgroups per output suffice. With fewer items per workgroup, a further workgroup does not pay
-/// off.
+/// Largest number of items per workgroup in a reduction that is split among workgroups, unless
+/// [`MAX_SPLITS`] limits the number of workgroups. With fewer items, an additional workgroup does
+/// not pay off.
 const CHUNK: usize = 4096;
 
 /// Largest number of workgroups that reduce the items of one output.
