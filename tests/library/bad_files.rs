@@ -1,6 +1,6 @@
 //! Tests of damaged binary files. Reading a damaged file must return an error with the byte offset,
-//! or a message if the file is still valid. The reader must not panic, and must use bounded memory
-//! and time.
+//! or the decoded message if the file is still valid. The reader must not panic, and must use
+//! bounded memory and time.
 
 use std::fmt::Debug;
 
@@ -195,8 +195,8 @@ fn fields_longer_than_the_file_are_rejected_without_allocation() {
         &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f],
         &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01],
     ];
-    // The test tries each wrong length for a string, a nested message, packed numbers, bytes and an
-    // unknown field.
+    // The test tries each of these lengths for a string, a nested message, packed numbers, bytes
+    // and an unknown field.
     for length in lengths {
         read_error::<NetParameter>(&[&[0x0a], length].concat());
         read_error::<NetParameter>(&[&[0xa2, 0x06], length].concat());

@@ -125,7 +125,8 @@ fn protos(row: &Row, bytes: &[u8]) -> cortado::Result<Vec<BlobProto>> {
     }
 }
 
-/// Formats the shape of each blob, and whether the blob has a gradient, as `verdicts.tsv` does.
+/// Returns the shape of each blob, and whether the blob has a gradient, in the format of
+/// `verdicts.tsv`.
 fn describe<T: Element>(blobs: &[(Blob<T, CpuDevice>, bool)]) -> String {
     let describe_one = |(blob, diff): &(Blob<T, CpuDevice>, bool)| {
         let extents: Vec<String> = blob.shape().iter().map(|extent| extent.to_string()).collect();

@@ -31,8 +31,8 @@ const STEPS: usize = 50;
 /// Default number of sequences of operations, which is small under Miri, because Miri is slow.
 const CASES: u32 = if cfg!(miri) { 8 } else { 1_000 };
 
-/// Operation of a random sequence. The first field of an operation on a `SyncedMemory` is its
-/// index.
+/// Operation of a random sequence. The first field of an operation on a `SyncedMemory` is the index
+/// of the `SyncedMemory`.
 #[derive(Clone, Debug)]
 enum Step {
     ReadHost(usize, Range<usize>),

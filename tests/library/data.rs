@@ -178,7 +178,7 @@ fn the_error_for_a_truncated_source_names_its_file() {
     let file = |ending: &str| PathBuf::from(format!("{}-{ending}", prefix.display()));
     let header = |words: &[u32]| words.iter().flat_map(|word| word.to_be_bytes()).collect();
     let mut images: Vec<u8> = header(&[0x803, 2, 2, 2]);
-    // The last byte of the two 2 × 2 images is missing.
+    // The last byte of the second 2 × 2 image is missing.
     images.extend([0; 7]);
     let mut labels: Vec<u8> = header(&[0x801, 2]);
     labels.extend([0; 2]);

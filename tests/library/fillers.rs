@@ -141,7 +141,7 @@ fn invalid_fillers_and_empty_blobs_are_rejected() {
         let message = parse(text).unwrap_err().to_string();
         assert!(message.starts_with("filler: ") && message.contains(part), "{message}");
     }
-    // The same limits apply to a `Filler` that a program constructs.
+    // The limits of a parsed filler also apply to a `Filler` that a program constructs.
     let (nan, infinite) = (f64::NAN, f64::INFINITY);
     let gaussian = |mean, std| Filler::Gaussian { mean, std, sparse: None };
     let uniform = |min, max| Filler::Uniform { min, max };

@@ -231,8 +231,8 @@ impl<T: Element> Case<T> {
     }
 
     /// Checks the Dropout layer of a golden case. The number of kept elements must be within four
-    /// standard deviations of its mean for Caffe's probability of keeping an element. The gradient
-    /// must use the mask of the forward pass.
+    /// standard deviations of the mean that follows from Caffe's probability of keeping an element.
+    /// The gradient must use the mask of the forward pass.
     fn check_dropout(&mut self, case: &str, tolerances: &Tolerances) -> Result<(), String> {
         self.set_inputs("input")?;
         self.net.forward().map_err(text)?;

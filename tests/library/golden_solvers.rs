@@ -170,7 +170,7 @@ impl<D: Device> Case<D> {
         let final_loss = solver.net_mut().forward().map_err(message)?;
         compare("final_loss", "-", &[final_loss], self.blobs("final_loss").next().unwrap().1)?;
 
-        // The second training run makes all iterations in one call of `step`.
+        // The second training run performs all iterations in one call of `step`.
         let (mut solver, iterations) = self.build::<T>().map_err(message)?;
         solver.step(25).map_err(message)?;
         let iterations = iterations.lock().unwrap();

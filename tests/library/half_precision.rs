@@ -8,7 +8,7 @@ use cortado::{
 };
 use std::ops::ControlFlow;
 
-/// Returns the accuracy of Caffe's trained LeNet on 300 MNIST digits.
+/// Returns the accuracy, on 300 MNIST digits, of the LeNet that Caffe trained.
 fn accuracy<T: Element>(definition: &NetParameter, trained_net: &NetParameter) -> f64 {
     let builder = Net::<T>::builder(&CpuDevice::new()).phase(Phase::Test);
     let mut net = builder.build(definition).unwrap();

@@ -214,8 +214,8 @@ fn reshape_and_flatten_layers_do_not_copy_data() {
 
 #[test]
 fn shared_top_without_propagate_down_does_not_change_the_bottom_diff() {
-    // The Flatten layer must not pass the gradient of its top `f`, which the layer `side` computes,
-    // on to its bottom `p`.
+    // The Flatten layer must not propagate the gradient that the layer `side` computes for the top
+    // `f` to the bottom `p`.
     let mut net = net("layer { name: 'p' type: 'Parameter' top: 'p'
            parameter_param { shape { dim: 2 } } }
          layer { name: 'f' type: 'Flatten' bottom: 'p' top: 'f' propagate_down: false

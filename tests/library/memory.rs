@@ -179,7 +179,8 @@ struct Model {
 }
 
 impl Model {
-    /// Returns three flags: whether a step requires an allocation, an upload and a download.
+    /// Returns three flags, which state whether a step requires an allocation, whether it requires
+    /// an upload, and whether it requires a download.
     fn needs(&self, step: Step) -> [bool; 3] {
         let is_initialized = self.host || self.device;
         match step {
@@ -227,7 +228,7 @@ impl Model {
 }
 
 /// Applies a sequence of steps to a `SyncedMemory` and to the model, and compares the two after
-/// every step. During a step with the flag `true`, all allocations and copies fail. A step that
+/// every step. During a step whose flag is `true`, all allocations and copies fail. A step that
 /// fails must not change the value of the `SyncedMemory`.
 fn check_sequence(sequence: &[(Step, bool)]) {
     let device = Remote::default();

@@ -1,4 +1,4 @@
-//! Tests of the memory limit of a device: what counts, and how errors name the blob.
+//! Tests of the memory limit of a device: which allocations count, and how errors name the blob.
 
 use cortado::{
     AnyDevice, Blob, CpuDevice, Error, Memory, Net, SimulatedDevice, Solver,
@@ -17,8 +17,8 @@ fn assert_limit<T>(result: cortado::Result<T>, bytes: usize, start: &str) {
     assert!(error.to_string().starts_with(start), "{error}");
 }
 
-/// A net whose blobs `x`, `t` and `z` have 400 bytes each. The blob `y` and the weights of each of
-/// the two layers have 4000 bytes.
+/// A net whose blobs `x`, `t` and `z` take 400 bytes each. The blob `y` and the weights of each of
+/// the two layers take 4000 bytes.
 const NET: &str = r#"
     layer { name: "x" type: "DummyData" top: "x" top: "t" dummy_data_param {
       shape { dim: 10 dim: 10 } data_filler { value: 0.5 } } }

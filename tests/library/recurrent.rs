@@ -88,9 +88,9 @@ fn assert_near(name: &str, found: &[f64], expected: &[f64]) {
     }
 }
 
-/// Asserts that two recurrent layers, each over half of a sequence, compute the same as one layer
-/// over the whole sequence, forward and backward. The final states that the first layer exposes are
-/// the initial states of the second layer.
+/// Asserts that two recurrent layers, each over half of a sequence, compute the same values as one
+/// layer over the whole sequence, forward and backward. The final states that the first layer
+/// exposes are the initial states of the second layer.
 fn check_halves(kind: &str, states: &[&str]) {
     let (steps, half_shape) = (6, [3, STREAMS, INPUTS]);
     let (x, cont) = (values(1, steps * STREAMS * INPUTS), sequence_starts(steps));

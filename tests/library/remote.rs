@@ -10,8 +10,8 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering::Relaxed},
 };
 
-/// Test device without native kernels. The device counts fused convolutions, and its `axpy` may
-/// have a bug.
+/// Test device without native kernels. The device counts fused convolutions, and can run a faulty
+/// `axpy`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Observed {
     pub(crate) fused_count: Arc<AtomicUsize>,

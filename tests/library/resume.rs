@@ -242,7 +242,7 @@ fn a_run_resumed_from_a_snapshot_during_a_test_repeats_the_test() {
     assert_eq!(stopped_solver.iteration(), 4);
     let (_, state) = stopped_solver.snapshot().unwrap();
     let resumed_solver = Solver::<f32>::builder(&*CPU).resume(state).build(param).unwrap();
-    // The two runs have different random seeds, so compare positions only.
+    // The two runs have different random seeds, so compare only the positions in the data sources.
     let positions = |bytes: &[u8]| -> Vec<Vec<i64>> {
         let state: SolverState = proto::parse_binary(bytes, "state").unwrap();
         let run = state.run.unwrap();

@@ -215,7 +215,7 @@ fn a_test_interval_of_0_trains_without_tests() {
     }
 }
 
-/// Builds a solver, and makes one solver update if `step` is `true`. Returns the result in the
+/// Builds a solver, and performs one solver update if `step` is `true`. Returns the result in the
 /// format of Caffe's verdicts.
 fn try_solver(path: &Path, step: bool) -> Result<String> {
     let mut solver = Solver::<f32>::from_file(path, &*CPU)?;
@@ -257,8 +257,8 @@ impl<T: Element> Method<T> for SignDescent {
     }
 }
 
-/// Compares the custom solver method with AdaGrad, whose first update with a `delta` of 0 is the
-/// same. The test covers both regularization types, a clipped
+/// Compares the custom solver method with the first AdaGrad update with a `delta` of 0, which also
+/// uses only the sign of the gradient. The test covers both regularization types, a clipped
 /// gradient and weight decay.
 #[test]
 fn a_custom_solver_method_equals_the_fused_update_kernel() {

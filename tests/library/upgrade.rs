@@ -390,12 +390,12 @@ fn an_unknown_layer_type_number_is_dropped_and_reported() {
 }
 
 /// Upgrades the definition of a golden case. Returns the text that must equal the golden file
-/// `upgraded.prototxt`, and the changes.
+/// `upgraded.prototxt`, and the changes that the upgrade made.
 fn upgrade_case(folder: &Path, row: &[String]) -> (String, Vec<Change>) {
     if row[1] == "solver" {
         let param = proto::read_text(folder.join("solver.prototxt")).unwrap();
         let Upgraded { mut message, changes, .. } = upgrade::solver(param).unwrap();
-        // When Caffe reads a solver definition, it sets a missing `snapshot_prefix`.
+        // When Caffe reads a solver definition, it fills in a missing `snapshot_prefix`.
         message.snapshot_prefix.get_or_insert_with(|| "solver".into());
         return (proto::to_text(&message).unwrap(), changes);
     }
@@ -420,7 +420,7 @@ fn golden_definitions_are_upgraded_as_by_caffe() {
         let path = folder.join("upgraded.prototxt");
         if !path.exists() {
             // If the `lr_mult` fields of a BatchNorm layer are 0, Caffe does not change the layer,
-            // but cortado sets its `decay_mult` fields to 0 as well. `tests/library/golden_nets.rs`
+            // whereas cortado sets the `decay_mult` fields to 0. `tests/library/golden_nets.rs`
             // compares the nets with such layers.
             assert!(changes.is_empty() || changes == [Change::BatchNorm], "{}", row[0]);
             continue;

@@ -76,7 +76,8 @@ fn required(path: &Path) -> PathBuf {
     find(path).unwrap_or_else(|| panic!("{}: no such file or folder", path.display()))
 }
 
-/// Returns `path` if it exists, or else unpacks the file `path.gz` if `path.gz` exists.
+/// Returns `path` if it exists. Otherwise, unpacks `path.gz`, if it exists, and returns the path of
+/// the unpacked file.
 fn find(path: &Path) -> Option<PathBuf> {
     if path.exists() {
         return Some(path.to_owned());

@@ -189,7 +189,7 @@ macro_rules! nets_bugs {
         RandomIntegersModulo => random_integers,
         /// Bug: the kernel `random_integers` truncates the index of an element to 20 bits.
         RandomIntegersWrap => random_integers,
-        /// Bug: a Bernoulli number is 1 if the random word is above the threshold instead of below
+        /// Bug: a Bernoulli sample is 1 if the random word is above the threshold instead of below
         /// it.
         BernoulliFlipped => bernoulli,
         /// Bug: a Bernoulli fill truncates the index of an element to 16 bits.
