@@ -131,8 +131,8 @@ fn scatter_tap<A: Element + Float>(
     }
 }
 
-/// Adds the taps of `plane` to the image plane `x`, row by row, for stride 1 along the last axis.
-/// Overwrites `x` if `overwrites` is true. `A` and `S` must be the same type.
+/// Adds the im2col elements of all taps of `plane` to the image plane `x`, row by row, for stride 1
+/// along the last axis. Overwrites `x` if `overwrites` is true. `A` and `S` must be the same type.
 fn add_rows<A: Element, S: SimdScalar>(
     plane: PlaneTaps,
     columns: &[A],
@@ -145,8 +145,8 @@ fn add_rows<A: Element, S: SimdScalar>(
     assert!(end <= columns.len(), "col2im: columns has {} elements, expected {end}", columns.len());
     assert!(plane.rows * plane.row_stride <= x.len(), "col2im: x is shorter than an image plane");
     let (columns, x) = (cast_slice(columns), cast_slice_mut(x));
-    // SAFETY: the assertions show that `columns` holds all positions of all taps, and that `x`
-    // holds all image rows.
+    // SAFETY: the assertions show that `columns` holds the elements of all taps at all positions,
+    // and that `x` holds all image rows.
     unsafe { S::dispatch(AddRows { plane, columns, ld, overwrites, x }) }
 }
 
@@ -161,8 +161,8 @@ struct AddRows<'a, S> {
 impl<S: SimdScalar> SimdKernel<S> for AddRows<'_, S> {
     /// # Safety
     /// - The processor supports the vector type `L`.
-    /// - `columns` holds every position of the plane in the row of every tap, with rows `ld`
-    ///   elements apart.
+    /// - For each tap, `columns` holds a row with an element for every position of the plane. The
+    ///   rows are `ld` elements apart.
     /// - `x` holds the rows of the image plane.
     #[inline(always)]
     unsafe fn run<L: SimdVector<Scalar = S>>(self) {
@@ -222,9 +222,9 @@ impl<S: SimdScalar> AddRows<'_, S> {
         let no_positions = TapRange { start: 0, end: 0, first: 0, stride: 1 };
         for block in (0..self.plane.row_stride).step_by(VECTORS * L::WIDTH) {
             for (part, ranges) in self.plane.column_taps.chunks(MAX_TAPS).enumerate() {
-                // SAFETY: the processor supports the vector type `L`. `block` is less than the row
-                // length, and `taps` holds group `part` of the taps along the last axis, as
-                // `add_block` requires.
+                // SAFETY: the processor supports the vector type `L`. `block` is less than the
+                // length of an image row, and `taps` are the block's taps from tap index
+                // `part · MAX_TAPS` on, as `add_block` requires.
                 unsafe {
                     let mut taps =
                         [BlockTap::<L::Mask, VECTORS>::new::<L>(&no_positions, 0); MAX_TAPS];
@@ -243,7 +243,8 @@ impl<S: SimdScalar> AddRows<'_, S> {
         }
     }
 
-    /// Adds the im2col elements of `taps` to one block of every image row.
+    /// Adds the im2col elements of `taps` to one block of every image row. The block starts at
+    /// element `block` of the row.
     ///
     /// # Safety
     /// - The requirements of [`SimdKernel::run`] for this type hold.
@@ -260,9 +261,9 @@ impl<S: SimdScalar> AddRows<'_, S> {
         let first_tap = plane.tap + part * MAX_TAPS;
         let columns = self.columns.as_ptr().wrapping_add(plane.position + first_tap * ld);
         for row in 0..plane.rows {
-            // SAFETY: `x` holds `plane.rows` image rows, and `count` keeps loads and stores within
-            // a row. `position_of` returns a position of the plane, so `sum_taps` starts at a row
-            // of positions, and `columns` holds the positions of all `taps` in that row.
+            // SAFETY: `x` holds `plane.rows` image rows, and `count` limits loads and stores to one
+            // row. `position_of` returns a position of the plane, so `sum_taps` starts at a row of
+            // positions, and `columns` holds the elements of all `taps` at these positions.
             unsafe {
                 let rest_len = plane.row_stride - block;
                 let x = self.x.as_mut_ptr().add(row * plane.row_stride + block);

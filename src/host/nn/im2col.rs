@@ -135,8 +135,9 @@ fn clear_outside<T: Element>(rows: TapRange, columns: TapRange, width: usize, y:
 /// Copies runs of `N` to `2·N` image elements to rows of the im2col matrix. Successive runs start
 /// `step` elements apart in `x` and `width` elements apart in `y`.
 ///
-/// The function copies the first `N` and the last `N` elements of each run, which may overlap. Most
-/// runs are so short that the overhead of calling `memcpy` would exceed the time of the copy.
+/// The function copies the first `N` and the last `N` elements of each run; the two copies may
+/// overlap. Most runs are so short that the overhead of calling `memcpy` would exceed the time of
+/// the copy.
 #[inline(always)]
 fn copy_runs<T: Element, const N: usize>(
     x: &[T],

@@ -180,7 +180,7 @@ impl LrnWindows {
     /// Sums the terms in the window of each element in the range `elements`, which must not be
     /// empty.
     ///
-    /// `term(i, terms)` writes the terms of the elements from index `i` on to `terms`. `body(i,
+    /// `term(i, terms)` fills `terms` with the terms of the elements from index `i` on. `body(i,
     /// sums)` receives the sums of the windows centred at the elements from `i` on, and may change
     /// `sums`. `term` and `body` are called with at most [`CHUNK`] elements.
     fn for_each_sum<A: Element<Acc = A> + Float>(
@@ -242,7 +242,7 @@ fn sum_rows<A: Element + Float>(x: &[A], count: usize, y: &mut [A]) {
     }
 }
 
-/// `y[i] ← Σ x[j]` over `|i − j| ≤ radius`. `x` and `y` are equally long.
+/// `y[i] ← Σ x[j]` over `|i − j| ≤ radius`. `x` and `y` have the same length.
 #[inline(always)]
 fn sum_windows_of_row<A: Element + Float>(radius: usize, x: &[A], y: &mut [A]) {
     let len = x.len();

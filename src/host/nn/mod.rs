@@ -14,8 +14,8 @@
 //! - `polyphase` reorders a plane so that the elements that one tap reads in neighbouring windows
 //!   are contiguous. The polyphase layout lets the modules `convolution::depthwise` and `pooling`
 //!   process many windows at once.
-//! - `pooling` computes one window at a time if a plane has few windows, or windows larger than the
-//!   plane.
+//! - `pooling` processes one window at a time if a plane has few windows, or windows larger than
+//!   the plane.
 //! - `lrn` sums squared elements over windows that span channels, or a square within a plane.
 //!
 //! All other kernels of `nn` make one or two passes over the operands, in loops that the compiler

@@ -4,7 +4,7 @@
 use crate::op::Pool2d;
 use std::ops::Range;
 
-/// Number of windows that a pooling loop computes at a time.
+/// Number of windows that a pooling loop processes at a time.
 pub(crate) const LANES: usize = 16;
 
 /// Geometry of the polyphase layout of a plane. A *phase* consists of all elements whose row and
@@ -51,8 +51,8 @@ pub(crate) struct Tap {
 }
 
 impl PolyphasePlane {
-    /// Returns whether a plane has enough windows to fill vectors, and no window is larger than the
-    /// plane. The polyphase layout for windows larger than the plane would be mostly padding.
+    /// Returns true if a plane has enough windows to fill vectors, and windows are not larger than
+    /// the plane. The polyphase layout for windows larger than the plane would be mostly padding.
     pub(crate) fn is_profitable(op: &Pool2d) -> bool {
         op.output()[0] * op.output()[1] >= LANES / 2
             && (0..2).all(|axis| op.kernel[axis] <= op.input[axis])
@@ -229,8 +229,8 @@ fn copy_even<A: Copy>(x: &[A], y: &mut [A]) {
     }
 }
 
-/// Runs [`copy_even`] for at least `N` elements, in blocks that copy `N` of `SPAN = 2·N − 1`
-/// consecutive elements. The last block of `N` elements may overlap the previous block.
+/// Like [`copy_even`], but for at least `N` elements, in blocks of `N`. Each block is read from
+/// `SPAN = 2·N − 1` consecutive elements of `x`. The last block may overlap the previous block.
 #[inline(always)]
 fn copy_even_blocks<A: Copy, const N: usize, const SPAN: usize>(x: &[A], y: &mut [A]) {
     let last_start = y.len() - N;

@@ -203,8 +203,8 @@ mod tests {
         testing::{for_each_element, fractions, nan, threads},
     };
 
-    /// `[outer, extent, inner]` of test axes: empty, with one element, with odd extents, over image
-    /// channels, for one task and for several tasks.
+    /// `[outer, extent, inner]` of the test axes: no elements, one element, odd extents, image
+    /// channels, elements of one task, and elements of several tasks.
     const AXES: [[usize; 3]; 6] =
         [[0, 3, 2], [1, 1, 1], [3, 7, 1], [2, 5, 9], [64, 10, 1], [5000, 10, 1]];
 

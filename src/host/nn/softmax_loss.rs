@@ -203,7 +203,7 @@ mod tests {
 
     static WORKERS: Workers = Workers::sequential();
 
-    /// Class axis of extent three, with two outer and two inner positions.
+    /// Class axis of extent three, with outer and inner extents of two.
     fn axis() -> Axis {
         Axis::new(2, 3, 2).unwrap()
     }

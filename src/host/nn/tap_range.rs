@@ -29,8 +29,7 @@ impl TapRange {
         Self { start, end, first, stride }
     }
 
-    /// Returns the position of the window in which the tap reads element `element`, if there is
-    /// one.
+    /// Returns the position of the window in which the tap reads `element`, if there is one.
     #[inline(always)]
     pub(crate) fn position_of(&self, element: usize) -> Option<usize> {
         let distance = element.checked_sub(self.first)?;
@@ -86,8 +85,8 @@ impl WindowTaps {
         Self::new(window.axes(), window.output())
     }
 
-    /// Returns the taps of a window with axes `axes`, at `outputs` positions along each axis.
-    /// `outputs` may include positions after the last window, where taps read only padding.
+    /// Returns the taps of a window over `axes`, at `outputs` positions along each axis. `outputs`
+    /// may include positions after the last window, where taps read only padding.
     pub(crate) fn new(axes: &[SpatialAxis], outputs: &[usize]) -> Self {
         let prepended_axes = 2usize.saturating_sub(axes.len());
         let ones = std::iter::repeat_n(SpatialAxis::new(1, 1), prepended_axes);

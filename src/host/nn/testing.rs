@@ -3,7 +3,7 @@
 use crate::{error::Result, host::testing::operand};
 
 /// Calls `kernel` several times, each time with one operand that is one element too short or too
-/// long. Each call must return an error that names the kernel and the operand of wrong length.
+/// long. Each call must return an error that names the kernel and that operand.
 pub(crate) fn expect_length_errors<const N: usize>(
     name: &str,
     operands: [(&str, usize); N],

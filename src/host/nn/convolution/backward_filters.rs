@@ -29,7 +29,7 @@ const POSITIONS_PER_PARTIAL_SUM: usize = 1024;
 /// Number of filter elements in one task when the partial sums are added to the gradient.
 const ADD_GRAIN: usize = 1 << 16;
 
-/// Approximate smallest number of rows of the im2col matrix in one task. Each row of the im2col
+/// Approximate minimum number of rows of the im2col matrix in one task. Each row of the im2col
 /// matrix holds the elements that one tap reads in one channel.
 const TAPS_PER_TASK: usize = 96;
 

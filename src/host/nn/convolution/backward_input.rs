@@ -76,9 +76,9 @@ fn flipped_convolution(op: &Convolution) -> Result<Option<Convolution>> {
 /// Writes `filters` to `flipped` with the taps reversed and the input and output channels swapped,
 /// as [`flipped_convolution`] requires.
 ///
-/// The flipped convolution has one filter per input plane. The filter for input plane `c` holds,
-/// for each output plane of the group, the taps with which the filter of that output plane reads
-/// `c`, in reverse order.
+/// The flipped convolution has one filter per input channel of `op`. The filter for channel `c`
+/// holds, for each output channel of the group, the taps with which the filter of that output
+/// channel reads `c`, in reverse order.
 fn flip_filters<A: Element>(workers: &Workers, op: &Convolution, filters: &[A], flipped: &mut [A]) {
     let (taps, rows) = (op.window().taps(), op.window().column_rows() / op.groups());
     let (channels, outputs) = (rows / taps.max(1), op.outputs() / op.groups());
@@ -151,8 +151,8 @@ fn backward_one_image<A: Element<Acc = A> + Float>(
             // as fit in L1.
             let l1_channels = (L1_COLUMNS_LEN / (taps * n).max(1)).max(MIN_M.div_ceil(taps));
             let max = if workers.count() > 1 { channels } else { l1_channels };
-            // All blocks have about the same number of channels, because a small last block could
-            // be a GEMM with one row, which adds products in a different order.
+            // All blocks have about the same number of channels, because the GEMM of a small last
+            // block could have only one row, and would then add products in a different order.
             channels.div_ceil(channels.div_ceil(max.clamp(1, channels.max(1))))
         }
     };

@@ -3,7 +3,7 @@
 //! A GEMM for a depthwise convolution would use each loaded element for only a few operations. The
 //! depthwise kernels therefore copy each plane to a polyphase layout (see [`PolyphasePlane`]),
 //! where the elements that one tap reads for many windows are contiguous. The depthwise kernels
-//! compute many windows at once, tap by tap, without special cases for windows at the borders.
+//! process many windows at once, tap by tap, without special cases for windows at the borders.
 
 use crate::{
     element::Element,

@@ -45,8 +45,8 @@ pub(crate) struct ImplicitColumns {
     pub(crate) outputs: usize,
     /// Largest number of images in one GEMM.
     pub(crate) max_images: usize,
-    /// Position ranges of the im2col that copies an image to its zero-padded frame, or `None` if
-    /// images are read in place.
+    /// Position ranges of the im2col operation that copies an image to its zero-padded frame, or
+    /// `None` if images are read in place.
     frame_taps: Option<WindowTaps>,
     /// Number of elements in one polyphase plane of a frame.
     plane_len: usize,
@@ -69,7 +69,7 @@ pub(crate) struct ImageGroup {
 }
 
 impl ImplicitColumns {
-    /// Returns the address tables for the GEMM that computes outputs, whose columns are positions.
+    /// Returns the address tables for the GEMM that computes outputs, with one column per position.
     pub(crate) fn for_outputs(op: &Convolution) -> Result<Self> {
         let positions = op.window().positions().max(1);
         let is_efficient = |images: &usize| {
@@ -84,7 +84,7 @@ impl ImplicitColumns {
         Self::new(op, divisor.or(candidates().next()).unwrap_or(MAX_IMAGES))
     }
 
-    /// Returns the address tables for the GEMM that computes filter gradients, which sums over
+    /// Returns the address tables for the GEMM that computes filter gradients by sums over
     /// positions.
     pub(crate) fn for_filter_gradients(op: &Convolution) -> Result<Self> {
         Self::new(op, MIN_K.div_ceil(op.window().positions().max(1)).min(MAX_IMAGES))
@@ -249,9 +249,9 @@ fn tap_distance(axis: &SpatialAxis) -> usize {
     axis.dilation * (axis.kernel - 1)
 }
 
-/// Returns the parameters, along one axis, of the im2col that copies an image to its padded frame.
-/// The im2col that copies an image to its frame has one tap per phase of the stride. The phase of a
-/// tap is the tap's offset modulo the stride.
+/// Returns the parameters, along one axis, of the im2col operation that copies an image to its
+/// padded frame. That operation has one tap per phase of the stride. The phase of a tap is the
+/// tap's offset modulo the stride.
 fn phase_axis(axis: &SpatialAxis) -> SpatialAxis {
     SpatialAxis { kernel: axis.stride.min(tap_distance(axis) + 1), dilation: 1, ..*axis }
 }
@@ -278,7 +278,7 @@ fn check_memory_for_frames(window: &Window, images: usize) -> Result<()> {
 }
 
 /// Returns the offset of each row of the im2col matrix in a frame with `channel_len` elements per
-/// channel and polyphase planes of `extents`.
+/// channel. `extents` are the extents of one polyphase plane of the frame.
 fn row_offsets(window: &Window, extents: &[usize], channel_len: usize) -> Vec<usize> {
     let plane_len: usize = extents.iter().product();
     // For each tap along the axes visited so far, the index of the phase that the tap reads, and
@@ -300,7 +300,7 @@ fn row_offsets(window: &Window, extents: &[usize], channel_len: usize) -> Vec<us
 }
 
 /// Returns the spans of consecutive positions of one image whose elements are contiguous in a
-/// polyphase plane of extents `extents`.
+/// polyphase plane with the extents `extents`.
 fn position_spans(window: &Window, extents: &[usize]) -> Vec<CopySpan> {
     let output = window.output();
     let width = output.last().copied().unwrap_or(1);

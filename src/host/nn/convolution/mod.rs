@@ -1,8 +1,8 @@
 //! Convolution with groups, in any number of axes: forward pass and both gradients.
 //!
-//! A convolution is the GEMM `y = filters · columns`, where the im2col matrix `columns` holds every
-//! tap of every window. The public functions check the operands, widen 16-bit filters to the
-//! accumulator type, and choose a module by the shapes alone:
+//! A convolution is the GEMM `y = filters · columns`, where the im2col matrix `columns` has a row
+//! per tap and a column per window. The public functions check the operands, widen 16-bit filters
+//! to the accumulator type, and choose a module by the shapes alone:
 //!
 //! - `depthwise` computes convolutions in one or two axes whose groups are single channels with at
 //!   most four filters. Depthwise kernels sum over a polyphase layout of each plane and need no

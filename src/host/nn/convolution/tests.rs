@@ -78,7 +78,7 @@ fn cases() -> Vec<Convolution> {
         // A convolution of a single image, whose GEMM several threads share. The image has 97
         // channels, one more than the largest block of channels in the input gradient.
         convolution(1, 97, 16, 1, &square_axes(56, 1, 2, 0)),
-        // Convolutions whose input gradients `col2im` adds to the images: one with a single
+        // Convolutions whose input gradients are computed by a GEMM and `col2im`: one with a single
         // position, and one with a single tap.
         convolution(1, 260, 128, 1, &square_axes(8, 8, 1, 0)),
         convolution(1, 257, 64, 1, &square_axes(15, 1, 2, 0)),
@@ -137,7 +137,7 @@ fn convolution_and_gradients_match_the_definition<T: Element>() {
     }
 }
 
-/// Checks the convolution and both of its gradients with each thread pool in `workers`.
+/// Checks the convolution and both of its gradients on each set of threads in `workers`.
 fn check_directions<T: Element>(workers: &[Workers], op: &Convolution) {
     let x: Vec<T> = integers(1, op.input_len());
     let filters: Vec<T> = integers(2, op.filter_len());

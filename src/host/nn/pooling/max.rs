@@ -236,8 +236,8 @@ fn max_2x2<A: Element + Float>(
     }
 }
 
-/// Computes the maxima of `N` 2×2 windows of a row of windows, from `column` on. Returns the column
-/// of the window after the last computed window.
+/// Computes the maxima of `N` neighbouring 2×2 windows in a row of windows, from `column` on.
+/// Returns the column of the next window.
 #[inline(always)]
 fn windows_2x2<A: Element + Float, const N: usize, const TWO_N: usize>(
     x: &[A],
@@ -297,7 +297,7 @@ fn max_by_taps<A: Element + Float>(
 }
 
 /// Computes the maxima of `N` neighbouring pooling windows in a row of windows. Returns the column
-/// of the window after the last computed window.
+/// of the next window.
 ///
 /// The block of `N` windows starts at `column`, or earlier if the block would exceed the row. The
 /// first window of the row has the slot `slot`, and that window's first element has the index

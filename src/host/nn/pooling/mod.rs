@@ -5,14 +5,15 @@
 //!
 //! - `max` and `average` copy each input plane to the layout of [`polyphase`](super::polyphase). In
 //!   the polyphase layout, one tap reads contiguous elements for neighbouring windows, so a
-//!   portable loop over the taps computes many windows at once. The backward pass of `average` adds
-//!   gradients to a polyphase plane, and then copies the polyphase plane to the input gradient. The
-//!   backward pass of `max` adds gradients to the elements whose indices the mask holds.
+//!   portable loop over the taps processes many windows at once. The backward pass of `average`
+//!   adds gradients to a polyphase plane, and then copies the polyphase plane to the input
+//!   gradient. The backward pass of `max` adds gradients to the elements whose indices the mask
+//!   holds.
 //! - `max` reads a plane without copying it if the windows are 2×2, do not overlap and lie inside
 //!   the plane.
-//! - `max` and `average` compute one window at a time if a plane has few windows, or windows larger
+//! - `max` and `average` process one window at a time if a plane has few windows, or windows larger
 //!   than the plane, as in global pooling.
-//! - `stochastic` always computes one window at a time.
+//! - `stochastic` always processes one window at a time.
 
 pub(crate) mod average;
 pub(crate) mod max;
