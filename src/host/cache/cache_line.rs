@@ -12,8 +12,8 @@ pub(crate) const CACHE_LINE: usize = 64;
 /// Size in bytes of an ordinary page of memory, as opposed to a huge page.
 pub(crate) const PAGE_4K: usize = 4 << 10;
 
-/// Smallest distance in bytes between addresses that share an L1 cache set. A load whose address is
-/// `L1_ALIAS_BYTES` from the address of an earlier store waits for the store (4K aliasing).
+/// Smallest distance in bytes between addresses that share an L1 cache set. A load waits for an
+/// earlier store if their addresses differ by a multiple of `L1_ALIAS_BYTES` (4K aliasing).
 pub(crate) const L1_ALIAS_BYTES: usize = 4 << 10;
 
 /// Unit of chunk lengths, in elements: 64 elements fill whole cache lines for every element type.

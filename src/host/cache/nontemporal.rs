@@ -36,7 +36,7 @@ pub(crate) fn bypasses_cache<T>(y: &[T]) -> bool {
     cfg!(target_arch = "x86_64") && size_of_val(y) >= NONTEMPORAL_MIN_BYTES
 }
 
-/// `y ← x` with non-temporal stores. `x` and `y` are equally long.
+/// `y ← x` with non-temporal stores. `x` and `y` have the same length.
 #[inline(never)] // If inlined, register saves would slow down short copies.
 pub(crate) fn copy_nontemporal<T: Element>(x: &[T], y: &mut [T]) {
     let (first, blocks, rest) = split_blocks(y);
@@ -100,9 +100,9 @@ fn split_blocks<T: Element>(y: &mut [T]) -> (&mut [T], &mut [[u8; BLOCK]], &mut 
 }
 
 /// `y ← x` for one slice of a block. A slice consists of the same cache lines in each page of the
-/// block. `store_slice` also prefetches the same slice of the block at each address in
-/// `next_sources`. The addresses need not be readable. The prefetch targets L2, because the current
-/// blocks fill L1.
+/// block. `store_slice` also prefetches the corresponding slice of the block that starts at each
+/// address in `next_sources`. The addresses need not be readable. The prefetch targets L2, because
+/// the current blocks fill L1.
 #[inline(always)]
 fn store_slice<const N: usize>(
     slice: usize,

@@ -50,7 +50,7 @@ pub(crate) fn widened<'a, T: Element>(x: &'a [T], buffer: &'a mut [T::Acc]) -> &
     buffer
 }
 
-/// `y ← x`, converted exactly. `x` and `y` are equally long.
+/// `y ← x`, converted exactly. `x` and `y` have the same length.
 #[inline]
 pub(crate) fn widen<T: Element>(x: &[T], y: &mut [T::Acc]) {
     #[cfg(target_arch = "x86_64")]
@@ -72,7 +72,7 @@ pub(crate) fn widen<T: Element>(x: &[T], y: &mut [T::Acc]) {
     }
 }
 
-/// `y ← x`, rounded to nearest, ties to even. `x` and `y` are equally long.
+/// `y ← x`, rounded to nearest, ties to even. `x` and `y` have the same length.
 #[inline]
 pub(crate) fn narrow<T: Element>(x: &[T::Acc], y: &mut [T]) {
     #[cfg(target_arch = "x86_64")]

@@ -100,8 +100,8 @@ mod tests {
             let x = integers::<S>(1, 20 * n);
             let row = |i: usize| x[i * n..][..n].to_vec();
             // SAFETY: `dispatch` runs this kernel at the SIMD level of `V`. Each pointer points
-            // into `x`, which is long enough for all accesses, or into an array of at least one
-            // vector.
+            // into `x`, which is long enough for all accesses, or into an array that is at least
+            // one vector long.
             unsafe {
                 let load = |i: usize| V::load(x[i * n..].as_ptr());
                 let lanes_of = |v: V| {

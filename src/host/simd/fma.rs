@@ -14,7 +14,7 @@ pub(crate) enum FmaMode {
 }
 
 impl FmaMode {
-    /// FMA mode of code that is compiled for only the processor features of the compilation target.
+    /// FMA mode of code that is compiled only for the features of the compilation target.
     pub(crate) const BASE: Self = if cfg!(any(target_arch = "aarch64", target_feature = "fma")) {
         Self::Hardware
     } else {
@@ -76,7 +76,8 @@ mod tests {
             let addend = f32::from_bits((-(a * b)).to_bits().wrapping_add(rng.next_u32() % 5));
             check_emulated_mul_add(a, b, addend);
             // If the factors have few significant bits and the addend is arbitrary, the product is
-            // often far smaller than the addend's last bit, or vice versa.
+            // often far smaller than the last bit of the addend, or the addend is far smaller than
+            // the last bit of the product.
             let [a, b] = [a, b].map(|x| f32::from_bits(x.to_bits() & 0xbf80_0fff | 0x3000_0000));
             let exponent = (rng.next_u32() % 64) << 23 | 0x3000_0000;
             check_emulated_mul_add(a, b, f32::from_bits(c.to_bits() & 0x807f_ffff | exponent));

@@ -142,9 +142,8 @@ pub(crate) trait SimdVector: Copy {
         p: *mut Self::Scalar,
         stride: usize,
     ) {
-        // SAFETY: each of the first `WIDTH` rows is valid for reads of a vector, and `p` is valid
-        // for writes of the columns. The loop stores the last four rows first, because a store may
-        // write up to three elements beyond its last column.
+        // SAFETY: each of the first `WIDTH` rows is valid for reads of a vector, and `p + i·stride`
+        // is valid for writes of a vector for every `i < WIDTH`.
         unsafe {
             for group_start in (0..Self::WIDTH).step_by(4).rev() {
                 let mut vectors = [Self::splat(Self::Scalar::zero()); 4];

@@ -67,7 +67,7 @@ impl IdleThreads {
     }
 
     /// Offers a parallel region to up to `max_helpers` pool threads. Wakes sleeping threads only if
-    /// fewer threads are waiting than offers are pending.
+    /// there are more pending offers than waiting threads.
     pub(crate) fn offer_work(&self, max_helpers: usize, region: &Arc<ParallelRegion>) {
         let mut state = self.state.lock();
         // If the number of pending offers equals the number of pool threads, every thread is busy.
@@ -122,11 +122,11 @@ impl IdleThreads {
     /// Sleeps until the thread is notified. The caller has checked, while holding the lock of
     /// `state`, that no offer is pending.
     ///
-    /// No notification of a sleeping thread is lost. A thread that makes a later offer sees this
-    /// thread counted as sleeping, increments `notified` under the lock, and then signals the
-    /// condition variable. `Condvar::wait` unlocks `state` and starts to wait in one atomic step,
-    /// so the signal cannot be missed. If another thread that is about to sleep consumes the
-    /// notification first, that thread looks for the offer.
+    /// No notification is lost. A thread that makes a later offer sees this thread counted as
+    /// sleeping, increments `notified` under the lock, and then signals the condition variable.
+    /// `Condvar::wait` unlocks `state` and starts to wait in one atomic step, so the signal cannot
+    /// be missed. If another thread that is about to sleep consumes the notification first, that
+    /// thread polls for the offer instead.
     fn sleep(&self, mut state: MutexGuard<'_, State>) {
         state.waiting -= 1;
         state.sleeping += 1;
@@ -182,7 +182,7 @@ mod tests {
         idle.offer_work(5, &region);
         assert_eq!(idle.pending(), 2);
         assert!([(); 2].iter().all(|()| idle.next_offer().is_some()));
-        // Both pool threads now count as busy, until `add_waiting` counts one of them as waiting.
+        // Both pool threads count as busy until `add_waiting` counts one of them as waiting.
         idle.offer_work(5, &region);
         idle.add_waiting();
         assert!(idle.next_offer().is_some());

@@ -1,12 +1,12 @@
 //! Threads that run host kernels, and the distribution of a kernel's work among these threads.
 //!
-//! - [`region`] defines the parallel region of one kernel, which threads join until the calling
-//!   thread closes the region.
+//! - [`region`] defines the parallel region of one kernel. Threads can join the region until the
+//!   calling thread closes it.
 //! - [`idle`] keeps the list of offered regions, and makes pool threads poll for the next region
 //!   before they sleep.
 //! - [`pool`] starts and ends the pool threads. For each kernel, [`pool`] opens a parallel region,
 //!   offers the region to idle threads, runs tasks and closes the region.
-//! - [`work_stealing`] distributes the tasks of a region to one queue per thread.
+//! - [`work_stealing`] distributes the tasks of a region among queues, one per thread.
 //!
 //! [`Workers`] is the interface that kernels use. The methods of `Workers` split a slice or a range
 //! into tasks, put the tasks into work-stealing queues, and run the tasks as a parallel region.
@@ -85,7 +85,7 @@ impl Workers {
 
     /// Returns the handle to the set of threads that the whole process shares. The set has as many
     /// threads as the machine can run at once. The threads start when `global` is first called. If
-    /// the threads cannot be started, the set has only the calling thread.
+    /// the threads cannot be started, the set contains only the calling thread.
     pub fn global() -> &'static Self {
         static GLOBAL: OnceLock<Workers> = OnceLock::new();
         GLOBAL.get_or_init(|| Self::new(0).unwrap_or(Self::sequential()))
@@ -110,8 +110,8 @@ impl Workers {
     }
 
     /// Returns a chunk length that divides `len` elements evenly among the threads. The chunk
-    /// length is a multiple of `unit` and at least about `min`, or about half of `min` if `len` is
-    /// below twice `min`. If `len <= min`, returns `min`, which gives a single chunk.
+    /// length is a multiple of `unit` and greater than half of `min`. If `len <= min`, returns
+    /// `min`, which gives a single chunk.
     ///
     /// If all kernels split their results into chunks of this length, a thread usually processes
     /// elements that it wrote in the previous kernel and that are still in its cache.
@@ -137,7 +137,7 @@ impl Workers {
         size: usize,
         body: impl Fn(usize, &mut [T]) + Send + Sync,
     ) {
-        // Process a single chunk without a call of `run_chunks`, because a function call would slow
+        // Process a single chunk without calling `run_chunks`, because a function call would slow
         // down short kernels.
         if (1..=size).contains(&y.len()) { body(0, y) } else { self.run_chunks(y, size, body) }
     }

@@ -1,4 +1,4 @@
-//! Parallel region: the work of one kernel, which threads join while the region is open.
+//! Parallel region: the work of one kernel. Threads can join the region while it is open.
 //!
 //! The calling thread starts on the tasks at once. When no task is left, the calling thread closes
 //! the region and waits for the threads that have joined. The calling thread does not wait for

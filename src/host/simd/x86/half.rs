@@ -1,4 +1,4 @@
-//! Conversion of 16-bit elements on x86-64, between `f32` vectors and memory.
+//! Conversion between 16-bit elements and `f32` on x86-64.
 //!
 //! [`widen`] and [`narrow`] convert slices with AVX-512, for the module `accumulator`. Results of
 //! [`widen`] and [`narrow`] are bit-identical to the results of the crate `half`. Functions with a
@@ -37,7 +37,7 @@ pub(crate) fn widen<T: Element>(x: &[T], y: &mut [f32]) {
     );
 }
 
-/// `y ← x`, rounded to nearest, ties to even. `x` and `y` are equally long.
+/// `y ← x`, rounded to nearest, ties to even. `x` and `y` have the same length.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 pub(crate) fn narrow<T: Element>(x: &[f32], y: &mut [T]) {
     zip_with_aligned_stores(

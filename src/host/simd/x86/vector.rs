@@ -85,14 +85,14 @@ macro_rules! simd_vector {
                 #[inline(always)]
                 unsafe fn widen<T: Element<Acc = $scalar>>(p: *const T, count: usize) -> Self {
                     // SAFETY: the callers of the trait's functions meet the requirements of the
-                    // called function, and a `T` that is narrower than its accumulator has 16 bits.
+                    // called function, and a `T` that is narrower than `T::Acc` has 16 bits.
                     unsafe { $widen(p, count) }
                 }
 
                 #[inline(always)]
                 unsafe fn narrow<T: Element<Acc = $scalar>>(self, p: *mut T, count: usize) {
                     // SAFETY: the callers of the trait's functions meet the requirements of the
-                    // called function, and a `T` that is narrower than its accumulator has 16 bits.
+                    // called function, and a `T` that is narrower than `T::Acc` has 16 bits.
                     unsafe { $narrow(self, p, count) };
                 }
             )?
