@@ -75,7 +75,8 @@ pub(crate) fn convert_integers<N: Storable + Into<f64>, T: Element>(
     Ok(())
 }
 
-/// `y ← x`, by the most direct conversion from type `T` to type `U`. `x` and `y` are equally long.
+/// `y ← x`, by the most direct conversion from type `T` to type `U`. `x` and `y` have the same
+/// length.
 fn convert_chunk<T: Element, U: Element>(x: &[T], y: &mut [U]) {
     match (T::DTYPE, U::DTYPE) {
         (from, to) if from == to => y.copy_from_slice(cast_slice(x)),

@@ -113,7 +113,7 @@ pub(crate) fn scatter_add<T: Element>(
         return Ok(());
     }
     // Each task updates a separate range of table rows, so that the additions to a row take place
-    // in the order of the indices.
+    // in the order in which `indices` lists the row.
     let tasks = (y.len() / GRAIN).clamp(1, MAX_SCATTER_TASKS);
     let rows_per_task = op.table.div_ceil(tasks);
     workers.for_each_chunk(table, rows_per_task * width, |task, table| {
@@ -248,7 +248,7 @@ fn sum_tiles<T: Element>(
     });
 }
 
-/// `y ← y + x`. `x` and `y` are equally long.
+/// `y ← y + x`. `x` and `y` have the same length.
 #[inline(always)]
 fn add<T: Element>(
     x: &[T],

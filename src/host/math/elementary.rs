@@ -20,8 +20,8 @@ pub(crate) use polynomial;
 
 /// Defines the elementary functions of one floating-point type, which has `fraction` fraction bits.
 /// The macro parameter `exp` holds a lower bound, below which eˣ rounds to 0, and an upper bound,
-/// above which eˣ is infinite. Below the macro parameter `exp_m1`, eˣ − 1 rounds to −1. Above the
-/// macro parameter `tanh`, the hyperbolic tangent rounds to 1.
+/// above which eˣ is infinite. If x is less than the macro parameter `exp_m1`, eˣ − 1 rounds to −1.
+/// If x is greater than the macro parameter `tanh`, tanh x rounds to 1.
 macro_rules! elementary {
     (
         $float:ident, $bits:ident, $int:ident, fraction: $fraction:literal, bias: $bias:literal,

@@ -7,7 +7,7 @@
 //!
 //! The module `math` implements [`ElementaryFunctions`] for the kernels of `elementwise` and `nn`.
 //! The functions of [`SimdMath`] accept all arguments. The faster functions of
-//! [`SimdMathNormalRange`] accept no special arguments, such as NaN, infinity and subnormal
+//! [`SimdMathNormalRange`] do not accept special arguments, such as NaN, infinity and subnormal
 //! numbers.
 
 mod elementary;
@@ -140,7 +140,7 @@ pub(crate) fn pow_normal_range<A: Element + Float, const N: usize>(mut x: [A; N]
 }
 
 /// `yᵢ ← √xᵢ`, faster than with the square root instruction alone. Returns `false` and does nothing
-/// unless `A` is `f32` and the processor has AVX-512. `x` and `y` are equally long.
+/// unless `A` is `f32` and the processor has AVX-512. `x` and `y` have the same length.
 pub(crate) fn sqrt_newton<A: Element>(x: &[A], y: &mut [A]) -> bool {
     #[cfg(target_arch = "x86_64")]
     if A::DTYPE == DType::F32 && has_avx512() {

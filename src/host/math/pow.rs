@@ -90,8 +90,8 @@ fn clamp(x: f64) -> f64 {
     if x > 130.0 { 130.0 } else { x }
 }
 
-/// Returns `2ˣ`, with a relative error of 2⁻²⁸ before rounding to `f32`. The caller ensures that
-/// `2ˣ` is a normal `f64`.
+/// Returns `2ˣ`, with a relative error of at most 2⁻²⁸ before rounding to `f32`. The caller ensures
+/// that `2ˣ` is a normal `f64`.
 #[inline(always)]
 fn exp2(x: f64) -> f32 {
     let shifted = x + ROUND;
@@ -113,7 +113,7 @@ fn exp2(x: f64) -> f32 {
     f64::from_bits(power.to_bits().wrapping_add(shifted.to_bits() << 52)) as f32
 }
 
-/// Returns `log₂ x` of a positive finite `x`, with a relative error of 2⁻³⁷.
+/// Returns `log₂ x` of a positive finite `x`, with a relative error of at most 2⁻³⁷.
 #[inline(always)]
 fn log2(x: f32) -> f64 {
     let is_subnormal = x < f32::MIN_POSITIVE;
@@ -131,7 +131,7 @@ fn exponent_and_fraction(x: f32) -> (i32, f32) {
     (offset as i32 >> FRACTION_BITS, f32::from_bits(significand) - 1.0)
 }
 
-/// Returns `1 / (2 + f)`, with a relative error of 2⁻²³.
+/// Returns `1 / (2 + f)`, with a relative error of at most 2⁻²³.
 #[inline(always)]
 fn estimate_reciprocal(f: f32) -> f32 {
     1.0 / (2.0 + f)

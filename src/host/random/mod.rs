@@ -9,9 +9,8 @@
 //!   `((a·2³² + b) >> 11) / 2⁵³`. Words 0 and 1 for a counter give the fraction `u`, and words 2
 //!   and 3 give the fraction `v`.
 //! - All arithmetic is in `f64`, with IEEE additions, multiplications, divisions and square roots,
-//!   in the order of the formulas and without FMA. Each random number is rounded once to the
-//!   element type, so the random numbers of a narrower type are the rounded random numbers of a
-//!   wider type.
+//!   in the order of the formulas and without FMA. Each random number is rounded once, from `f64`
+//!   to the element type.
 //!
 //! The loops over random numbers contain no code for specific processors. `ieee_math` implements
 //! the logarithm, sine and cosine for [`gaussian`]. [`RngKey::words`] computes the 32-bit words
@@ -279,7 +278,7 @@ const WORDS: f64 = 4_294_967_296.0;
 /// Smallest nonzero 53-bit fraction, 2⁻⁵³.
 const UNIT: f64 = 1.0 / 9_007_199_254_740_992.0;
 
-/// Returns the two fractions `u` and `v`, in [0, 1), that the four random words for `counter` give.
+/// Returns the two fractions `u` and `v`, in [0, 1), from the four random words for `counter`.
 #[inline(always)]
 fn fractions(key: RngKey, counter: u64) -> (f64, f64) {
     let [a, b, c, d] = key.words(counter);
@@ -309,7 +308,7 @@ fn fill_groups<T: Copy + Send, const N: usize>(
 }
 
 /// Returns the smallest and the greatest value in `[lo, hi)` that `T` can represent. If there is no
-/// such value, both results are the value nearest to `lo`.
+/// such value, returns the value nearest to `lo` twice.
 pub(crate) fn bounds<T: Element>(lo: f64, hi: f64) -> (T, T) {
     let nearest_lo = T::from_f64(lo);
     let min = if nearest_lo.to_f64() < lo { adjacent_value(nearest_lo, true) } else { nearest_lo };

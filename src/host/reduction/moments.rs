@@ -19,8 +19,8 @@ use crate::{
 use num_traits::{Float, Zero};
 
 /// `mean[e] ← 1/m · Σ x[o, e, i]` and `variance[e] ← 1/m · Σ (x[o, e, i] − mean[e])²` over the `m =
-/// outer·inner` elements at each position `e` of the axis. The variance is the biased one, with
-/// divisor `m`.
+/// outer·inner` elements at each position `e` of the axis. The variance is biased: the divisor
+/// is `m`, not `m − 1`.
 ///
 /// The second of two passes over `x` corrects the rounding error of the first pass (Chan, Golub,
 /// LeVeque 1983, "Algorithms for computing the sample variance").

@@ -47,7 +47,7 @@ pub(crate) fn reduce<T: Element>(
     Ok(())
 }
 
-/// `y[e] ← β·y[e] + Σ x[o, e, i]` over all `o` and `i`, which is the gradient of an operand that
+/// `y[e] ← β·y[e] + Σ x[o, e, i]` over all `o` and `i`. The sum is the gradient of an operand that
 /// was broadcast. `y` is not read if β = 0.
 ///
 /// # Errors
@@ -183,8 +183,8 @@ fn reduce_axis<T, Map, Combine>(
 }
 
 /// Calls `body(start, part)` for each part of `y`, whose shape is `outer × inner`. A part has up to
-/// [`COLUMN_BLOCK`] elements of one outer index. `start` is the index in `x` of the first element
-/// of the part's first column.
+/// [`COLUMN_BLOCK`] elements of one outer index. `start` is the index of `x[o, 0, i]`, where
+/// `y[o, i]` is the first element of the part.
 fn for_columns<Y: Send>(
     workers: &Workers,
     axis: &Axis,

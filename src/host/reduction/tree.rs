@@ -34,7 +34,7 @@ pub(crate) const LONG_RUN: usize = 16;
 /// Number of lanes in one row of accumulators: a whole number of vectors at every SIMD level.
 pub(crate) const LANES: usize = 16;
 
-/// Number of rows of [`LANES`] accumulators to which a sum of BLAS level 1 adds elements.
+/// Number of rows of [`LANES`] accumulators in a BLAS level 1 reduction, such as `dot`.
 /// Independent chains of additions hide the latency of each addition.
 pub(crate) const ACCUMULATOR_ROWS: usize = 4;
 

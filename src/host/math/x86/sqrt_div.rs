@@ -32,7 +32,7 @@ const SQRT_IN_DIVIDER: usize = LANES;
 /// Number of elements in each block whose quotients the processor's divider computes.
 const DIV_IN_DIVIDER: usize = 2 * LANES;
 
-/// `yᵢ ← √xᵢ`. `x` and `y` are equally long.
+/// `yᵢ ← √xᵢ`. `x` and `y` have the same length.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 pub(crate) fn sqrt(x: &[f32], y: &mut [f32]) {
     zip_with_aligned_stores(
@@ -53,7 +53,7 @@ pub(crate) fn sqrt(x: &[f32], y: &mut [f32]) {
     );
 }
 
-/// `yᵢ ← aᵢ / bᵢ`. `a`, `b` and `y` are equally long.
+/// `yᵢ ← aᵢ / bᵢ`. `a`, `b` and `y` have the same length.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 pub(crate) fn div(a: &[f32], mut b: &[f32], y: &mut [f32]) {
     zip_with_aligned_stores(
@@ -163,8 +163,8 @@ unsafe fn div_block(a: &[f32; BLOCK], b: &[f32; BLOCK], y: &mut [f32; BLOCK]) {
 #[inline(always)]
 unsafe fn is_refinable(a: &[f32; BLOCK], b: &[f32; BLOCK]) -> bool {
     // Exponent fields start with bits 01 or 10 in the allowed range of `a`, and with 011 or 100 in
-    // the allowed range of `b`. SAFETY: the caller guarantees that the processor has AVX-512 F, and
-    // `a` and `b` hold a vector from each index `i` on.
+    // the allowed range of `b`. SAFETY: the caller guarantees that the processor has AVX-512 F.
+    // `i + LANES <= BLOCK`, so `a` and `b` hold a vector from index `i` on.
     unsafe {
         let (mut wide_bits, mut narrow_bits) = (_mm512_set1_epi32(-1), _mm512_setzero_si512());
         let mut max_fraction = _mm512_setzero_si512();

@@ -57,8 +57,8 @@ fn long_sums_are_accurate() {
 }
 
 /// Compares results of `x86::row_sums` and of the portable loop of `reduce_rows` with results of
-/// `reduce_slice`. Rows begin at any offset in a cache line, and the number of rows is not always a
-/// multiple of the group size.
+/// `reduce_slice`. Rows begin at different offsets in a cache line, and the number of rows is not
+/// always a multiple of the group size.
 #[test]
 fn sums_of_rows_are_bit_identical_to_sums_of_slices() {
     with_each_simd_level(check_sums_of_rows);

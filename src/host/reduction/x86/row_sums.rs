@@ -19,7 +19,7 @@ const LANES: usize = 16;
 /// Number of rows whose partial sums are reduced together. The sums of `GROUP` rows fill a vector.
 const GROUP: usize = 16;
 
-/// Number of rows that are summed together after the last whole [`GROUP`].
+/// Number of rows whose partial sums are reduced together if fewer than [`GROUP`] rows remain.
 const SMALL_GROUP: usize = 4;
 
 /// Calls `store(Σ map(x[i·extent + j]), y[i])` for each row `i` of `extent` elements. `extent` must
