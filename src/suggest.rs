@@ -7,10 +7,10 @@ const MAX_WORD_LEN: usize = 64;
 /// Returns `` (did you mean `NAME`?)`` with the known name nearest to `word`, or an empty string if
 /// no known name is near enough.
 ///
-/// The distance between two names is the smallest number of insertions, deletions, substitutions
-/// and swaps of characters that turns one name into the other, ignoring case. The distance between
-/// a suggested name and `word` is at most a third of the length of `word`, or 1 if `word` is
-/// shorter than three letters.
+/// The distance between two names is the smallest number of insertions, deletions and substitutions
+/// of characters and swaps of adjacent characters that turns one name into the other, ignoring
+/// case. The distance between a suggested name and `word` is at most a third of the length of
+/// `word`, or 1 if `word` is shorter than three letters.
 pub(crate) fn did_you_mean<'a>(
     word: &str,
     known_names: impl IntoIterator<Item = &'a str>,

@@ -152,7 +152,7 @@ impl<T: Element, D: Device> Blob<T, D> {
         self.apply(Unary::Scale(factor))
     }
 
-    /// Computes `a ← a + factor · b`, for example to update weights by their gradient.
+    /// Computes `a ← a + factor · b`, for example to update weights with their gradient.
     ///
     /// ```
     /// use cortado::prelude::*;

@@ -36,7 +36,7 @@ use storage::Storage;
 /// access to the storage goes through guards like the guards of an `RwLock`, so conflicting
 /// accesses are detected at run time. A conflicting access returns [`Error::Borrowed`] at once
 /// instead of waiting. Each alias has a separate shape, which changes only through a `&mut`
-/// reference to this alias.
+/// reference to that alias.
 ///
 /// ```
 /// use cortado::prelude::*;
@@ -287,7 +287,8 @@ impl<T: Storable, D: Device> Blob<T, D> {
     }
 
     /// Makes this blob share the data storage of the blob `storage`, unless that storage is too
-    /// small. The caller must ensure that the two blobs never need their contents at the same time.
+    /// small. The caller must ensure that the contents of the two blobs are never needed at the
+    /// same time.
     #[cfg(feature = "net")]
     pub(crate) fn use_storage_of(&mut self, storage: &Self) -> Result<()> {
         if storage.storage_bytes()? >= Self::bytes(&self.shape)? {
@@ -351,8 +352,8 @@ impl<T: Storable, D: Device> Blob<T, D> {
     }
 
     /// Swaps the data of this blob with the data of `other`, without a copy. The swap also changes
-    /// the data of all aliases of the two blobs. A data layer swaps data to take a prefetched batch
-    /// and to return the storage of the previous batch.
+    /// the data of all aliases of the two blobs. By such swaps, a data layer takes a prefetched
+    /// batch and returns the storage of the previous batch.
     ///
     /// ```
     /// use cortado::prelude::*;

@@ -140,7 +140,7 @@ impl<T: Element, D: Device> Blob<T, D> {
         Ok(y)
     }
 
-    /// Returns the softmax `eˣⁱ / Σ eˣʲ` along `axis` as a new blob.
+    /// Returns the softmax `exp(xᵢ) / Σⱼ exp(xⱼ)` along `axis` as a new blob.
     ///
     /// ```
     /// use cortado::prelude::*;

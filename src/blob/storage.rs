@@ -29,8 +29,8 @@ impl<D: Device> Storage<D> {
         Arc::ptr_eq(&self.memory, &other.memory)
     }
 
-    /// Returns a new storage of `bytes` bytes if this storage is smaller. Aliases of the blob keep
-    /// the old storage.
+    /// Returns a new storage of `bytes` bytes if this storage is smaller, otherwise `None`. Aliases
+    /// of the blob keep the old storage.
     pub(super) fn grown(&self, device: &D, bytes: usize) -> Result<Option<Self>> {
         Ok((bytes > self.bytes()?).then(|| Self::new(self.name, device, bytes)))
     }

@@ -169,8 +169,8 @@ impl<T: Element> NetBuilder<T> {
         Ok(net)
     }
 
-    /// Returns the state of the net: that of the definition, with the values that the caller has
-    /// set.
+    /// Returns the net's state: the state in the definition, with the phase and level that the
+    /// caller has set and the caller's additional stages.
     fn state(&self, definition: &NetParameter) -> NetState {
         let mut state = definition.state.clone().unwrap_or_default();
         if let Some(phase) = self.phase {
@@ -196,8 +196,8 @@ impl<T: Element> NetBuilder<T> {
     }
 }
 
-/// Fails if the definition has one of Caffe's old formats. Only the functions that read definitions
-/// from files upgrade old formats.
+/// Fails if the definition has one of Caffe's old formats. Only functions that read a definition
+/// from a file upgrade the definition.
 fn check_format(definition: &NetParameter) -> Result<()> {
     let field = if !definition.layers.is_empty() {
         "`layers`"

@@ -28,9 +28,9 @@ fn failed_layer(error: &Error) -> Option<&str> {
     name.or_else(|| failed_layer(source))
 }
 
-/// Returns the line of the layer `name` in the definition's file. Returns `None` unless exactly one
-/// layer in state `state` has this name, or if the upgrade of an old format has changed the number
-/// of layers.
+/// Returns the line number of the layer `name` in the definition's file. Returns `None` if no layer
+/// or several layers in state `state` have this name, or if the upgrade from an old format has
+/// changed the number of layers.
 fn layer_line(
     name: &str,
     path: &Path,
@@ -88,7 +88,7 @@ pub(super) fn warn_about_layers(net: &NetParameter) -> Result<()> {
     Ok(())
 }
 
-/// Returns the paths of a layer's fields with the value NaN, such as `transform_param.scale`. Does
+/// Returns the paths, such as `transform_param.scale`, of a layer's fields whose value is NaN. Does
 /// not check the layer's blobs.
 fn nan_fields(layer: &LayerParameter) -> Result<Vec<String>> {
     let layer = LayerParameter { blobs: Vec::new(), ..layer.clone() };

@@ -27,8 +27,8 @@ impl<T: Element> Net<T> {
     /// fused kernel is bit-identical to the result of two separate kernels.
     ///
     /// # Errors
-    /// Returns [`Error::InvalidData`] if `layers` ends after the last layer of the net. If a layer
-    /// fails, returns the layer's error together with the layer's name.
+    /// Returns [`Error::InvalidData`] if `layers` extends beyond the last layer of the net. If a
+    /// layer fails, returns the layer's error together with the layer's name.
     #[doc(alias = "ForwardFromTo")]
     #[doc(alias = "ForwardTo")]
     pub fn forward_layers(&mut self, layers: Range<usize>) -> Result<f64> {
@@ -80,8 +80,8 @@ impl<T: Element> Net<T> {
     /// first, like [`backward`](Self::backward).
     ///
     /// # Errors
-    /// Returns [`Error::InvalidData`] if `layers` ends after the last layer of the net. If a layer
-    /// fails, returns the layer's error together with the layer's name.
+    /// Returns [`Error::InvalidData`] if `layers` extends beyond the last layer of the net. If a
+    /// layer fails, returns the layer's error together with the layer's name.
     #[doc(alias = "BackwardFromTo")]
     #[doc(alias = "BackwardFrom")]
     pub fn backward_layers(&mut self, layers: Range<usize>) -> Result<()> {

@@ -37,9 +37,9 @@ const MAX_MESSAGE_LEN: usize = i32::MAX as usize;
 /// # Errors
 /// Returns [`Error::InvalidData`], with the offset and the path of the field, if the bytes are
 /// truncated or malformed, or if they contain no known field. Also returns [`Error::InvalidData`]
-/// if the message would need more than 32 MiB and more than 64 times the length of `bytes`, because
-/// of many empty messages and strings. Truncation between two fields of the
-/// outermost message is not detected, because the remaining bytes form a shorter valid message.
+/// if the message would need more than 32 MiB and more than 64 times the length of `bytes`, for
+/// example for many empty strings. Truncation between two fields of the outermost message is not
+/// detected, because the remaining bytes form a shorter valid message.
 pub fn parse_binary<M: CaffeMessage>(bytes: &[u8], file: &str) -> Result<M> {
     Ok(MessageSource::bytes(bytes, file).decode(UnknownFieldAction::Ignore)?.0)
 }
@@ -187,8 +187,8 @@ mod tests {
 
     #[test]
     fn a_blob_is_encoded_as_the_format_specifies() {
-        // The expected bytes were encoded by hand: packed lists, key = field number << 3 | wire
-        // type, little endian.
+        // The expected bytes were encoded by hand. Lists are packed, a key is `field number << 3 |
+        // wire type`, and numbers are little-endian.
         let want = [
             &[0x2a, 8, 0, 0, 0x80, 0x3f, 0, 0, 0x20, 0xc0][..],
             &[0x3a, 5, 0x0a, 3, 2, 0xac, 0x02],

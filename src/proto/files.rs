@@ -162,8 +162,8 @@ fn explain_binary(path: &Path, error: Error, expected: &str) -> Error {
     wrong_kind(path, found, &format!("{expected} in text format"))
 }
 
-/// Returns the kind of a file that is none of Caffe's messages, by the file's first bytes; `None` if
-/// the kind is unknown.
+/// Returns the kind of a file that contains no protobuf message, detected by the file's first
+/// bytes; `None` if the kind is unknown.
 #[cfg(feature = "net")]
 fn foreign_kind(path: &Path) -> Option<&'static str> {
     let mut start = [0; 20];
@@ -172,7 +172,8 @@ fn foreign_kind(path: &Path) -> Option<&'static str> {
         [0x89, b'H', b'D', b'F', ..] => Some("an HDF5 file"),
         [0x93, b'N', b'U', b'M', b'P', b'Y', ..] => Some("a NumPy array"),
         [b'P', b'K', 3, 4, ..] => Some("a zip archive such as .npz"),
-        // A safetensors file starts with eight bytes for the header's length, and a JSON header.
+        // A safetensors file starts with the header's length in eight bytes, followed by the JSON
+        // header.
         [_, _, _, _, _, _, 0, 0, b'{', ..] => Some("a safetensors file"),
         [0x89, b'P', b'N', b'G', ..] => Some("a PNG image"),
         [0xff, 0xd8, 0xff, ..] => Some("a JPEG image"),

@@ -7,8 +7,8 @@
 //! enum declared inside a message is in a module with the message's name, such as
 //! [`pooling_parameter::PoolMethod`]. A field of type number, string or enum has a getter, which
 //! returns the default if the field is unset; for example, `filler.std()` returns 1 unless
-//! `filler.std` is `Some`. An enum field stores the number of its value, and also has a setter,
-//! such as `set_pool`.
+//! `filler.std` is `Some`. An enum field stores the number of its value, and has a setter besides
+//! the getter, such as `set_pool`.
 //!
 //! [`read_trained_net`], `read_net` and `read_solver` [upgrade] files in Caffe's older formats. All
 //! other functions of this module that read files leave the message in the file's format.

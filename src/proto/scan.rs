@@ -54,8 +54,8 @@ pub(super) struct ScanResult {
 pub(super) enum UnknownFieldAction<'a> {
     Ignore,
     Collect,
-    /// Removes unknown fields from the map and inserts them at the end of the message whose path is
-    /// the key.
+    /// Inserts the unknown fields of each path in the map at the end of the message with this path,
+    /// and removes them from the map.
     Insert(&'a mut FieldsByPath),
 }
 
@@ -136,8 +136,8 @@ struct Scan<'a> {
 }
 
 impl Scan<'_> {
-    /// Scans a message that ends at the offset `end`. Returns the number of bytes that the
-    /// replacements add to the message.
+    /// Scans a message that ends at the offset `end`. Returns the number of bytes by which the
+    /// replacements lengthen the message.
     ///
     /// The recursion depth is bounded, because no message type of Caffe contains itself.
     fn message(&mut self, schema: &'static Schema, end: u64) -> WireResult<i64> {
@@ -208,7 +208,8 @@ impl Scan<'_> {
         Ok(-((end - rest.start) as i64))
     }
 
-    /// Scans the value of a known field. Returns the number of bytes that the replacements add.
+    /// Scans the value of a known field. Returns the number of bytes by which the replacements
+    /// lengthen the value.
     fn value(&mut self, field: &Field, key: Key, end: u64) -> WireResult<i64> {
         if key.wire_type != WireType::LengthDelimited {
             if field.is_repeated() {

@@ -133,8 +133,9 @@ impl Field {
             || self.is_repeated() && wire_type == WireType::LengthDelimited
     }
 
-    /// Returns whether error messages give the index of a value in the field, as in `layer[1]`. The
-    /// values of a numeric field have no index, because one packed value holds many numbers.
+    /// Returns whether error messages give the index of a value in the field, as in `layer[1]`.
+    /// Error messages give no index in a repeated field of numbers, because one packed value holds
+    /// many numbers.
     pub(super) fn is_indexed(&self) -> bool {
         self.is_repeated() && self.kind.wire_type() == WireType::LengthDelimited
     }

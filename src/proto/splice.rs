@@ -78,7 +78,7 @@ pub struct SplicedReader<'a> {
     /// that prost has not consumed.
     chunk: Vec<u8>,
     consumed: usize,
-    /// The number of bytes that prost has not consumed yet, including bytes of the chunk.
+    /// The number of bytes that prost has not consumed yet, in the chunk and after the chunk.
     remaining: usize,
     error: Option<io::Error>,
 }
@@ -104,8 +104,8 @@ impl SplicedReader<'_> {
                 self.error = self.read_chunk().err();
             }
             if self.error.is_some() {
-                // The methods of the trait `Buf` cannot return errors, so the reader supplies zeros
-                // for the remaining bytes.
+                // The methods of the trait `Buf` cannot return errors, so after an error, the
+                // reader supplies zeros for the remaining bytes.
                 self.chunk.clear();
                 self.chunk.resize(self.remaining.min(CHUNK_LEN), 0);
             }

@@ -44,7 +44,7 @@ impl UnknownFields {
     }
 
     /// Reads a message like [`parse_binary`](super::parse_binary), together with the unknown
-    /// fields. Error messages refer to `bytes` by the name `file`.
+    /// fields. Error messages name `file` as the source of `bytes`.
     ///
     /// # Errors
     /// Returns the errors of `parse_binary`.

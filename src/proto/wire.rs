@@ -132,7 +132,7 @@ impl<'a> WireReader<'a> {
         Ok(bytes)
     }
 
-    /// Skips a value of any wire type, such as a group with all nested values.
+    /// Skips a value of any wire type, including a whole group.
     pub(super) fn skip_value(&mut self, key: Key, end: u64) -> WireResult<()> {
         let mut open_groups = Vec::new();
         let mut key = key;
@@ -184,7 +184,7 @@ impl<'a> WireReader<'a> {
     }
 }
 
-/// Calls `visit` with the key and all bytes (key and value) of every field in `bytes`.
+/// Calls `visit` for each field in `bytes`, with the decoded key and the bytes of the whole field.
 pub(super) fn for_each_field(bytes: &[u8], mut visit: impl FnMut(Key, &[u8])) -> WireResult<()> {
     let mut source = io::Cursor::new(bytes);
     let mut reader = WireReader::new(&mut source);

@@ -18,8 +18,8 @@ use std::{
     sync::Arc,
 };
 
-/// The smallest number of bytes by which one read reduces the limit, because a shorter read takes
-/// as much time as a read of this length.
+/// The minimum number of bytes that a read counts as, because a shorter read takes as much time as
+/// a read of this length.
 const MIN_READ: u64 = 512;
 
 /// An HDF5 file that is open for reading.
@@ -46,15 +46,15 @@ impl LimitedFile {
         Ok(Self { file, stored, remaining_bytes })
     }
 
-    /// Resets the number of bytes that the library may still read to its initial value. A data
+    /// Resets the number of bytes that the library may still read to the limit for the file. A data
     /// layer, which reads the same rows in each epoch, calls this method before each read.
     #[cfg(feature = "net")]
     pub(crate) fn reset_read_limit(&self) {
         *self.remaining_bytes.lock() = read_limit(self.stored);
     }
 
-    /// Returns the number of bytes of memory that the elements of `dataset` need, at `element_size`
-    /// bytes or more per element. Fails if the elements or the decompressed chunks of `dataset`
+    /// Returns the number of bytes of memory that the elements of `dataset` need, at least
+    /// `element_size` bytes each. Fails if the elements or the decompressed chunks of `dataset`
     /// need too much memory. `subject` names the file and the dataset.
     pub(crate) fn check_size(
         &self,
@@ -65,8 +65,8 @@ impl LimitedFile {
         let damaged_error = |error| Error::InvalidData(format!("{subject}: {error}"));
         let stored_size = dataset.element_size().map_err(damaged_error)?;
         let extents = dataset.shape().map_err(damaged_error)?;
-        // Count an extent of 0 as 1, so that the limit also applies to the number of rows without
-        // elements.
+        // Count an extent of 0 as 1, so that the limit also bounds the number of rows of a dataset
+        // without elements.
         let size = element_size.max(stored_size);
         let bytes = extents.iter().try_fold(size, |bytes, &by| bytes.checked_mul(by.max(1)));
         let elements = format_args!("{subject}: shape {extents:?}");

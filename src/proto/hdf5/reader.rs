@@ -116,8 +116,8 @@ impl Reader {
         self.limited_file.file.dataset(dataset).map_err(|error| self.damaged(dataset, error))
     }
 
-    /// Returns the number of elements of a dataset, each of which takes `element_size` bytes or more
-    /// in memory. Fails if the datasets read so far need too much memory.
+    /// Returns the number of elements of a dataset, each of which takes at least `element_size`
+    /// bytes in memory. Fails if the datasets read so far need too much memory.
     fn count(&self, dataset: &str, found: &Dataset, element_size: u64) -> Result<u64> {
         let subject = format!("{}: `{dataset}`", self.name);
         let bytes = self.limited_file.check_size(&subject, found, element_size)?;

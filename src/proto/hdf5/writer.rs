@@ -44,7 +44,7 @@ fn group(mut builder: GroupBuilder, content: Group<'_>) -> FinishedGroup {
     builder.finish()
 }
 
-/// Builds a dataset with the same type and shape as Caffe's calls to `H5LTmake_dataset_*`.
+/// Builds a dataset with the type and shape that Caffe creates with `H5LTmake_dataset_*`.
 fn dataset(builder: &mut DatasetBuilder, leaf: Node<'_>) {
     match leaf {
         Node::Array { shape, floats, doubles: [] } => {

@@ -5,8 +5,8 @@ use super::{
     position,
 };
 
-/// Returns the line of each field `layer` or `layers` of a net definition in text format, in the
-/// order of the text. Lines are counted from 1. Returns an empty list if the text is not valid.
+/// Returns the line number, counted from 1, of each field `layer` or `layers` of a net definition
+/// in text format, in the order of the text. Returns an empty list if the text is not valid.
 pub(crate) fn layer_lines(text: &[u8]) -> Vec<usize> {
     let (mut lexer, mut lines, mut depth) = (Lexer::new(text), Vec::new(), 0_usize);
     loop {

@@ -29,7 +29,8 @@ use error::TextError;
 pub(crate) use layer_lines::layer_lines;
 use parser::UnknownFieldPolicy;
 
-/// Parses a message in protobuf's text format. Error messages use `file` as the name of the text.
+/// Parses a message in protobuf's text format. Error messages name `file` as the source of the
+/// text.
 ///
 /// Accepts the same syntax as Caffe: comments from `#` to the end of the line, an optional `:`
 /// before a nested message, `{ }` or `< >`, lists in brackets, adjacent strings, `,` or `;` after a
@@ -74,8 +75,8 @@ fn to_wire(
     Ok(wire)
 }
 
-/// Like [`parse_text`], but reads the text from a file, such as a prototxt. The file may have at
-/// most 32 MiB.
+/// Like [`parse_text`], but reads the text from a file, such as a prototxt. The file may be at most
+/// 32 MiB long.
 #[doc(alias = "ReadProtoFromTextFile")]
 pub fn read_text<M: CaffeMessage>(path: impl AsRef<Path>) -> Result<M> {
     read(path.as_ref(), UnknownFieldPolicy::Reject)

@@ -69,7 +69,7 @@ use relocation::Relocation;
 pub struct Upgraded<M> {
     /// The upgraded message in the current format.
     pub message: M,
-    /// The changes in the order of the upgrade's steps; empty if the message was already in the
+    /// The changes, in the order of the upgrade's steps; empty if the message was already in the
     /// current format.
     pub changes: Vec<Change>,
     /// The map from the old to the new paths of nested messages; `None` if no message has moved.
@@ -91,7 +91,7 @@ impl<M> Upgraded<M> {
     }
 }
 
-/// A step of a net's upgrade, which changes the net in place and returns the changes.
+/// A step of a net's upgrade: a function that changes the net in place and returns the changes.
 type Step = fn(&mut NetParameter) -> Result<Vec<Change>>;
 
 const STEPS: [Step; 5] =
@@ -100,10 +100,10 @@ const STEPS: [Step; 5] =
 /// Upgrades a net definition or a trained net to the current format.
 ///
 /// # Errors
-/// Returns [`Error::InvalidData`] with the layer's name for a net or layer that mixes formats, and
-/// for an input without a shape if the net has input shapes. The errors include an unknown type or
-/// bottom of a V0 layer, and a padding layer before a layer that is neither a convolution nor a
-/// pooling layer.
+/// Returns [`Error::InvalidData`] for a net or layer that mixes formats, for an input without a
+/// shape if the net has input shapes, for a V0 layer of unknown type or with an unknown bottom, and
+/// for a padding layer before a layer that is neither a convolution nor a pooling layer. The error
+/// for a layer names the layer.
 #[doc(alias = "UpgradeNetAsNeeded")]
 pub fn net(mut net: NetParameter) -> Result<Upgraded<NetParameter>> {
     if !net.layer.is_empty() && !net.layers.is_empty() {
