@@ -89,7 +89,7 @@ impl<T: Element> Layer<T> for ContrastiveLossLayer<T> {
         if bottom[0].channels()? != bottom[1].channels()? {
             return wrong_shape(format!("features of shapes {a} and {b} differ in length"));
         }
-        // All axes after the second axis of the first bottom must have extent 1.
+        // In the first bottom, all axes after the second must have extent 1.
         let items = per_item_axis(a)?;
         if items.extent != bottom[0].channels()? || items.count() != b.count() {
             return wrong_shape(format!("features of shapes {a} and {b} are not vectors"));

@@ -35,12 +35,12 @@ pub struct DataLayer<T: Element> {
     source_settings: SourceSettings,
 }
 
-/// The settings with which a data layer reads its source, for reopening the source at another
-/// record.
+/// The settings with which a data layer reads its source, so that the layer can reopen the source
+/// at another record.
 struct SourceSettings {
     open: Box<OpenSource>,
     transformer: DataTransformer,
-    /// The number of records at the start of the source that the layer skips.
+    /// The number of records that the layer skips at the start of the source.
     skip: u64,
     /// The number of records that the reader thread passes to the prefetching thread at a time.
     records_per_run: usize,

@@ -177,8 +177,8 @@ impl<T: Element> EltwiseLayer<T> {
     }
 }
 
-/// Returns the rank of a bottom in the order 1, 0, 2, 3, … of the bottoms. If several bottoms equal
-/// the maximum, the bottom with the lowest rank receives the gradient.
+/// Returns the position of bottom `bottom` in the order 1, 0, 2, 3, …. If several bottoms equal the
+/// maximum, the bottom that comes first in this order receives the gradient.
 fn gradient_rank(bottom: usize) -> usize {
     match bottom {
         0 => 1,

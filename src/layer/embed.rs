@@ -1,4 +1,4 @@
-//! The Embed layer, which returns a learned vector for each index.
+//! The Embed layer, which maps each index to a learned vector.
 
 use super::{prelude::*, weight_bias::WeightsAndBias};
 use crate::op::{Axis, RowIndexing};

@@ -180,7 +180,7 @@ pub trait Layer<T: Element>: Any + Send {
 
     /// Returns the activation function that this layer applies to every element. Returns `None` if
     /// this layer is not an elementwise activation, or if its in-place [`forward`](Self::forward)
-    /// has further effects, such as saving the input. A net may pass this function to
+    /// has side effects, such as saving the input. A net may pass this function to
     /// [`forward_fused`](Self::forward_fused) of the preceding layer, instead of calling `forward`
     /// of this layer.
     fn fusible_activation(&self) -> Option<Unary<f64>> {
@@ -223,7 +223,7 @@ pub trait Layer<T: Element>: Any + Send {
         }
     }
 
-    /// Returns whether the layer can run in place, with one blob as bottom and top.
+    /// Returns whether the layer can run in place, with the same blob as bottom and top.
     fn allows_in_place(&self) -> bool {
         false
     }
@@ -263,7 +263,7 @@ pub trait Layer<T: Element>: Any + Send {
     /// of the layers, so that a resumed run computes the same values as an uninterrupted run.
     ///
     /// # Errors
-    /// Returns the errors of the device if the state contains values of blobs.
+    /// Propagates errors from the device if the state contains values of blobs.
     fn state(&self) -> Result<Option<LayerState>> {
         Ok(None)
     }
@@ -286,7 +286,8 @@ pub trait Layer<T: Element>: Any + Send {
         &[]
     }
 
-    /// Returns the layer's parameters mutably, so that a net can share or replace the parameters.
+    /// Returns a mutable slice of the layer's parameters, so that a net can share or replace the
+    /// parameters.
     fn params_mut(&mut self) -> &mut [Blob<T>] {
         &mut []
     }

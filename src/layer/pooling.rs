@@ -41,7 +41,7 @@ pub struct PoolingLayer<T: Element> {
     /// methods.
     stochastic: Option<StochasticPooling<T>>,
     op: Option<Pool2d>,
-    /// For each window, the position within the plane of the maximum or of the drawn element.
+    /// For each window, the index, within the plane, of the maximum or of the drawn element.
     mask: Blob<i32>,
 }
 

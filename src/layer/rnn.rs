@@ -8,7 +8,7 @@ use crate::{
 };
 
 /// Simple recurrent network (RNN) with `h = tanh(W_xh·x + b_h (+ W_xh_static·static) + W_hh·(cont ·
-/// h_prev))` and `y = tanh(W_ho·h + b_o)`. The layer trains by backpropagation through time.
+/// h_prev))` and `y = tanh(W_ho·h + b_o)`. The layer is trained by backpropagation through time.
 ///
 /// The first bottom holds the inputs `x` of shape steps × streams × …, and the second bottom holds
 /// the sequence continuation indicators `cont` of shape steps × streams. An optional third bottom

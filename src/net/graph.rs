@@ -182,8 +182,8 @@ impl<T: Element> Net<T> {
         self.blobs.iter().find(|blob| blob.name == name).map(|blob| &blob.blob)
     }
 
-    /// Returns the blob with the name `name` mutably, so that the caller can reshape it. The next
-    /// forward pass reshapes all blobs that depend on the reshaped blob.
+    /// Returns a mutable reference to the blob with the name `name`, so that the caller can reshape
+    /// the blob. The next forward pass reshapes all blobs that depend on the reshaped blob.
     pub fn blob_mut(&mut self, name: &str) -> Option<&mut Blob<T>> {
         self.blobs.iter_mut().find(|blob| blob.name == name).map(|blob| &mut blob.blob)
     }
@@ -236,9 +236,9 @@ impl<T: Element> Net<T> {
     }
 
     /// Adds the name of a blob to the error of an allocation that exceeded a memory limit. The blob
-    /// is the layer's first top, bottom or parameter that has the requested size and no memory.
-    /// Leaves the error unchanged if the layer has no such blob, if the error has a context, or if
-    /// the error is of another kind.
+    /// is the layer's first top, bottom or parameter that has the requested size and whose data or
+    /// diff is not allocated. Leaves the error unchanged if the layer has no such blob, if the
+    /// error already has a context, or if the error is of another kind.
     pub(super) fn name_blob(&self, index: usize, error: Error) -> Error {
         let Error::MemoryLimit { bytes, .. } = error else { return error };
         error.name_allocation(|| self.unallocated_blob(&self.nodes[index], bytes))

@@ -22,9 +22,9 @@ use crate::{blob::Blob, element::Element, error::Result};
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryUse {
-    /// Bytes for the values of the blobs between layers.
+    /// Bytes for the values of the layers' bottoms and tops.
     pub activations: usize,
-    /// Bytes for the gradients of the blobs between layers.
+    /// Bytes for the gradients of the layers' bottoms and tops.
     pub gradients: usize,
     /// Bytes for the values of the parameters.
     pub params: usize,
@@ -32,8 +32,7 @@ pub struct MemoryUse {
     pub param_gradients: usize,
 }
 
-/// Storage that several live ranges use one after the other, because these live ranges do not
-/// overlap.
+/// Storage that the blobs of several live ranges share, because these live ranges do not overlap.
 struct StorageSlot {
     /// The capacity of the slot in elements.
     count: usize,
@@ -84,7 +83,8 @@ impl<T: Element> Net<T> {
     }
 
     /// Returns the live ranges that can share storage, in the order of their first layers. The
-    /// caller must compute the live ranges before any blobs share reused storage.
+    /// caller must compute the live ranges before [`share_memory`](Self::share_memory) assigns
+    /// storage to the blobs.
     fn reusable_ranges(&self) -> Vec<LiveRange> {
         let mut ranges: Vec<LiveRange> = Vec::new();
         // Exclude the net's outputs, and the tops of layers without bottoms. The caller may write
@@ -122,9 +122,9 @@ impl<T: Element> Net<T> {
 }
 
 /// Assigns a storage slot to each live range, in the order of `ranges`. `counts` holds the number
-/// of elements of each live range. A live range gets the smallest free slot that is large enough.
-/// If all free slots are too small, the largest free slot grows. If no slot is free, `assign_slots`
-/// creates a new slot.
+/// of elements that the storage of each live range needs. A live range gets the smallest free slot
+/// that is large enough. If all free slots are too small, the largest free slot grows. If no slot
+/// is free, `assign_slots` creates a new slot.
 fn assign_slots(ranges: &[LiveRange], counts: &[usize]) -> Vec<StorageSlot> {
     let mut slots: Vec<StorageSlot> = Vec::new();
     for (index, (range, &count)) in ranges.iter().zip(counts).enumerate() {

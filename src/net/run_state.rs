@@ -32,8 +32,8 @@ impl<T: Element> Net<T> {
     /// ```
     ///
     /// # Errors
-    /// Returns the errors of [`Layer::state`](crate::layer::Layer::state), with the layer's name
-    /// and type.
+    /// Returns the errors of [`Layer::state`](crate::layer::Layer::state). Each error gives the
+    /// layer's name and type.
     pub fn run_state(&self) -> Result<NetRunState> {
         let mut layer = Vec::new();
         for (index, node) in self.nodes.iter().enumerate() {
@@ -49,8 +49,9 @@ impl<T: Element> Net<T> {
     /// for entries whose layers are not in the net.
     ///
     /// # Errors
-    /// Returns the errors of [`Layer::set_state`](crate::layer::Layer::set_state), with the layer's
-    /// name and type; in this case, the states of preceding layers are already restored.
+    /// Returns the errors of [`Layer::set_state`](crate::layer::Layer::set_state). Each error gives
+    /// the layer's name and type. In case of an error, the states of preceding layers are already
+    /// restored.
     pub fn set_run_state(&mut self, state: &NetRunState) -> Result<()> {
         compiled_for!(T, fn(&mut Net<T>, &NetRunState) -> Result<()> = Net::restore_layers)(
             self, state,

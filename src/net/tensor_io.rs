@@ -38,8 +38,8 @@ impl<T: Element> Net<T> {
     /// Returns [`Error::InvalidData`] if the tensors of a layer do not match its number of
     /// parameters, if a tensor appears twice, or if the net has learnable parameters and no layer
     /// of the net has tensors in `source`. Returns [`Error::Shape`] if a tensor's shape differs
-    /// from the parameter's shape. If a tensor does not match, the error message names the layer
-    /// and the tensor, and the net is unchanged. Propagates errors from the device.
+    /// from the parameter's shape. If a tensor does not match its parameter, the error message
+    /// names the layer and the tensor, and the net is unchanged. Propagates errors from the device.
     #[doc(alias = "CopyTrainedLayersFrom")]
     pub fn copy_tensors_from(&mut self, source: &[(String, Tensor)]) -> Result<Vec<String>> {
         self.copy_tensors_from_with(source, CopyOptions::default())

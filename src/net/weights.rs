@@ -37,9 +37,8 @@ pub struct CopyOptions {
 impl<T: Element> Net<T> {
     /// Copies the parameters of the layers in `source` to the layers with the same names in this
     /// net. Layers that `source` lacks are unchanged. `source` may omit the values of a parameter
-    /// that shares the values of another parameter. For a parameter without values, the message in
-    /// `blobs` may be empty or, at the end of `blobs`, missing. Returns the names of the copied
-    /// layers.
+    /// that shares the values of another parameter. The message of a parameter without values may
+    /// be empty, or be missing at the end of `blobs`. Returns the names of the copied layers.
     ///
     /// [`proto::read_trained_net`](crate::proto::read_trained_net) reads the message `source` from
     /// a file in any of Caffe's formats.
@@ -158,8 +157,8 @@ impl<T: Element> Net<T> {
     }
 
     /// Removes the duplicates of shared parameter values from `message`, which
-    /// [`to_proto`](Self::to_proto) of this net has returned. A file to which the caller writes
-    /// `message` then contains shared values only once, like Caffe's HDF5 files.
+    /// [`to_proto`](Self::to_proto) of this net has returned. If the caller then writes `message`
+    /// to a file, the file contains shared values only once, as in Caffe's HDF5 files.
     /// `strip_shared_params` keeps the gradients of all parameters.
     pub fn strip_shared_params(&self, message: &mut NetParameter) {
         for param in self.params.iter().filter(|param| param.owner.is_some()) {
@@ -187,8 +186,8 @@ impl<T: Element> Net<T> {
     ///
     /// # Errors
     /// Returns [`Error::InvalidData`] if this build lacks the feature for the file's format.
-    /// Returns the errors of `copy_trained_from`, and of the function that reads the file's format,
-    /// with the file's name.
+    /// Returns the errors of `copy_trained_from` and of the function that reads the file's format.
+    /// Each of these errors names the file.
     #[doc(alias = "CopyTrainedLayersFrom")]
     pub fn copy_trained_from_file(&mut self, path: impl AsRef<Path>) -> Result<Vec<String>> {
         self.copy_trained_from_file_with(path, CopyOptions::default())

@@ -97,8 +97,8 @@ impl Axis {
         check_len("affine", "y", self.count(), y)
     }
 
-    /// Fails unless the operand lengths of the kernel `arg_max` match the axis, and every reduction
-    /// along the axis has a maximum.
+    /// Fails unless the operand lengths of the kernel `arg_max` match the axis. Also fails if the
+    /// axis has extent 0 and `y` is not empty, or if the extent does not fit in a `u32`.
     pub(crate) fn check_arg_max(&self, x: usize, y: usize) -> Result<()> {
         check_len("arg_max", "x", self.count(), x)?;
         check_len("arg_max", "y", self.reduced_count(), y)?;
@@ -110,8 +110,8 @@ impl Axis {
         Ok(())
     }
 
-    /// Fails unless the operand lengths of the kernel `moments` match the axis, and there are
-    /// elements to average.
+    /// Fails unless the operand lengths of the kernel `moments` match the axis. Also fails if
+    /// `mean` is not empty, but each mean would be over zero elements.
     pub(crate) fn check_moments(&self, x: usize, mean: usize, variance: usize) -> Result<()> {
         check_len("moments", "x", self.count(), x)?;
         self.check_extents("moments", &[("mean", mean), ("variance", variance)])?;
@@ -121,7 +121,8 @@ impl Axis {
         Ok(())
     }
 
-    /// Fails if the axis has extent 0, because a reduction of zero elements has no maximum.
+    /// Fails if the axis has extent 0 and the result of the reduction along the axis is not empty,
+    /// because zero elements have no maximum or minimum.
     pub(crate) fn check_non_empty(&self, op: &'static str) -> Result<()> {
         if self.extent == 0 && self.reduced_count() != 0 {
             return Err(Error::invalid_input(op, "the axis has no elements"));

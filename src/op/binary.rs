@@ -90,7 +90,7 @@ scalar_functions! {
         /// `a · s · (1 + beta·b·(1 − s))` with `s = 1 / (1 + e^(−beta·b))`; `b` is the input of
         /// Swish.
         SwishGrad {
-            /// Parameter β of Swish, the factor of `b` in the exponent.
+            /// Parameter β of Swish, `b · sigmoid(β·b)`.
             beta: A,
         } => "swish_grad", {
             let s = sigmoid::<A, F>(beta * b);
@@ -161,7 +161,8 @@ impl<A: Float> Binary<A> {
     }
 }
 
-/// One of the functions of [`Binary`] as a type of its own.
+/// One of the functions of [`Binary`] as a separate type, so that the compiler specializes generic
+/// code for the function.
 pub(crate) trait BinaryFunction<A: Float>: Copy + Into<Binary<A>> {
     /// Evaluates the function at the operands `[a, b]` with the exp, ln, tanh and pow of `F`.
     fn eval<F: ElementaryFunctions<A>>(self, operands: [A; 2]) -> A;

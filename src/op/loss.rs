@@ -20,7 +20,7 @@ pub enum LossNormalization {
     Full,
     /// The divisor is the number of labels that are not ignored, or 1 if all labels are ignored.
     Valid,
-    /// Batch size: `outer`.
+    /// The divisor is the batch size, `outer`.
     BatchSize,
     /// No normalization: the divisor is 1.
     None,
@@ -105,8 +105,8 @@ impl SoftmaxLoss {
 pub struct Accuracy {
     /// Axis of the classes in the operand of class scores or probabilities.
     pub axis: Axis,
-    /// The `k` of top-k accuracy: a label is correct if its class is among the `k` highest scores at
-    /// its position.
+    /// The `k` of top-k accuracy: a label is correct if its class has one of the `k` highest scores
+    /// at the label's position.
     pub top_k: usize,
     /// Label value that marks ignored positions, if any.
     pub ignore: Option<i64>,
@@ -274,7 +274,7 @@ pub enum ElementwiseLossKind<A> {
 }
 
 /// Returns the larger of `x` and `floor`, or NaN if `x` is NaN, so that NaN scores give a NaN loss.
-/// `Float::max` would return `floor`.
+/// `Float::max` would return `floor` if `x` is NaN.
 #[inline(always)]
 pub(crate) fn at_least<A: Float>(x: A, floor: A) -> A {
     if x < floor { floor } else { x }

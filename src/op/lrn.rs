@@ -69,8 +69,8 @@ pub struct Lrn {
 }
 
 impl Lrn {
-    /// Returns the name of the kernel [`lrn`](crate::kernel::Normalize::lrn) and the kind of
-    /// region, as a [`Ledger`](crate::ledger::Ledger) and the coverage table show it.
+    /// Returns the name under which a [`Ledger`](crate::ledger::Ledger) and the coverage table list
+    /// the kernel [`lrn`](crate::kernel::Normalize::lrn) with this kind of region.
     pub fn kernel_name(&self) -> &'static str {
         match self.region {
             LrnRegion::AcrossChannels => "lrn_across",

@@ -96,14 +96,14 @@ impl Pool2d {
         self.input.into_iter().fold(self.planes, usize::saturating_mul)
     }
 
-    /// Returns the number of elements of the output, which is also that of the mask.
+    /// Returns the number of elements of the output and of the mask.
     pub fn output_len(&self) -> usize {
         self.output.into_iter().fold(self.planes, usize::saturating_mul)
     }
 
     /// Fails unless the lengths of the input and the output match the descriptor. Also fails if the
     /// caller has changed the public fields so that [`new`](Self::new) would fail or would compute
-    /// another number of windows.
+    /// a different number of windows.
     ///
     /// # Errors
     /// Returns [`Error::Length`], which names the operand, if an operand has the wrong length.

@@ -21,7 +21,8 @@ use rand_core::{Infallible, TryRng};
 pub struct RngKey {
     /// Seed that all streams of one program run share.
     pub seed: u64,
-    /// Number of the stream, for example one per parameter, layer or forward pass.
+    /// Number of the stream. For example, each parameter, layer or forward pass can have its own
+    /// stream.
     pub stream: u64,
 }
 
@@ -31,8 +32,8 @@ impl RngKey {
         Self { seed, stream: 0 }
     }
 
-    /// Derives a child key from this key and `tag`. Child keys with different tags select unrelated
-    /// streams.
+    /// Derives a child key from this key and `tag`. Child keys with different tags select
+    /// independent streams.
     #[must_use]
     pub fn child(self, tag: u64) -> Self {
         let [a, b, c, d] = philox(

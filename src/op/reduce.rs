@@ -1,4 +1,4 @@
-//! Descriptors of reductions along an axis, and of the `k` greatest elements along an axis.
+//! Descriptors of reductions along an axis, and of top-k selection along an axis.
 
 use super::Axis;
 use crate::error::{Error, Result, check_len};
@@ -45,8 +45,8 @@ impl Reduce {
         }
     }
 
-    /// Returns the name of the kernel and the reduction, such as `reduce_sum`, as a
-    /// [`Ledger`](crate::ledger::Ledger) and the coverage table show it.
+    /// Returns the name under which a [`Ledger`](crate::ledger::Ledger) and the coverage table list
+    /// the kernel with this reduction, such as `reduce_sum`.
     pub fn kernel_name(self) -> &'static str {
         match self {
             Self::Sum => "reduce_sum",
@@ -58,8 +58,8 @@ impl Reduce {
         }
     }
 
-    /// Fails unless the lengths of `x` and `y` match `axis`. `Max` and `Min` also require that the
-    /// axis has elements.
+    /// Fails unless the lengths of `x` and `y` match `axis`. `Max` and `Min` also fail if the axis
+    /// has extent 0 and `y` is not empty.
     ///
     /// # Errors
     /// Returns [`Error::Length`], which names the operand, if an operand has the wrong length.

@@ -2,14 +2,14 @@
 
 /// Defines an enum of scalar functions whose parameters have the type `A`.
 ///
-/// Each entry has the form `Variant(parameters) => name, formula;`. A formula is an expression of
-/// the operands and parameters. It takes exp, ln, tanh and pow from the type `F`, which implements
-/// [`ElementaryFunctions`](super::ElementaryFunctions).
+/// Each entry has the form `Variant(parameters) => name, formula;`. A formula is an expression in
+/// the operands and parameters. A formula calls exp, ln, tanh and pow of the type `F`, which
+/// implements [`ElementaryFunctions`](super::ElementaryFunctions).
 ///
-/// The method `visit` passes a function to generic code as a value of a type of its own, which
-/// implements the trait `$typed`. The compiler then generates the code of a loop for one formula.
-/// With the enum instead, it would generate all formulas in each loop and remove all but one
-/// afterwards, which took a seventh of the compile time of the crate.
+/// Each function also has a separate type, which implements the trait `$typed`. The method `visit`
+/// passes a value of this type to generic code, so the compiler generates a loop for one formula
+/// only. If `visit` passed the enum, the compiler would generate all formulas in each loop and then
+/// remove all but one. Such code took a seventh of the compile time of the crate.
 macro_rules! scalar_functions {
     (
         $(#[$meta:meta])*
@@ -54,8 +54,8 @@ macro_rules! scalar_functions {
                 }
             }
 
-            /// Returns the name of the kernel and the function, such as `unary_exp` or
-            /// `binary_add`, as a [`Ledger`](crate::ledger::Ledger) and the coverage table show it.
+            /// Returns the name under which a [`Ledger`](crate::ledger::Ledger) and the coverage
+            /// table list the kernel with this function, such as `unary_exp` or `binary_add`.
             pub fn kernel_name(&self) -> &'static str {
                 match self {
                     $(Self::$variant { .. } => concat!($kernel, "_", $name),)+
@@ -73,7 +73,7 @@ macro_rules! scalar_functions {
                 }
             }
 
-            /// Calls `visitor` with the function as a value of a type of its own.
+            /// Converts the function to its separate type, and calls `visitor` with the result.
             pub(crate) fn visit(self, visitor: impl $visitor<A>) {
                 match self {
                     $(

@@ -72,7 +72,7 @@ scalar_functions! {
         } => "elu", if x > A::zero() { x } else { alpha * F::exp_m1(x) };
         /// `x / (1 + e^(−beta·x))`
         Swish {
-            /// Parameter β of Swish, the factor of `x` in the exponent.
+            /// Parameter β of Swish, `x · sigmoid(β·x)`.
             beta: A,
         } => "swish", x * sigmoid::<A, F>(beta * x);
         /// `min(max(x, low), high)`, which is NaN for NaN.
@@ -124,7 +124,8 @@ impl<A: Float> Unary<A> {
     }
 }
 
-/// One of the functions of [`Unary`] as a type of its own.
+/// One of the functions of [`Unary`] as a separate type, so that the compiler specializes generic
+/// code for the function.
 pub(crate) trait UnaryFunction<A: Float>: Copy + Into<Unary<A>> {
     /// Evaluates the function at `x` with the exp, ln, tanh and pow of `F`.
     fn eval<F: ElementaryFunctions<A>>(self, x: A) -> A;

@@ -141,8 +141,8 @@ pub enum UpdateRule<T: Element> {
 }
 
 impl<T: Element> UpdateRule<T> {
-    /// Returns the name of the kernel and the update rule, such as `solver_update_adam`, as a
-    /// [`Ledger`](crate::ledger::Ledger) and the coverage table show it.
+    /// Returns the name under which a [`Ledger`](crate::ledger::Ledger) and the coverage table list
+    /// the kernel with this update rule, such as `solver_update_adam`.
     pub fn kernel_name(&self) -> &'static str {
         match self {
             Self::Sgd { .. } => "solver_update_sgd",
