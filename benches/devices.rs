@@ -1,6 +1,7 @@
-//! Benchmarks of the CPU and simulated devices, with the benchmark kit. Criterion times each
-//! benchmark case. The benchmark then prints tables: each kernel's rates relative to the device's
-//! copy bandwidth and GEMM rate, and the sizes from which the device is faster than one CPU thread.
+//! Benchmarks of CPU devices and of the simulated device, with `cortado::bench_kit`. Criterion
+//! times each benchmark case. The benchmark then prints tables: each kernel's rates relative to the
+//! device's copy bandwidth and GEMM rate, and the sizes from which the device is faster than one
+//! CPU thread.
 //!
 //! ```sh
 //! cargo bench --bench devices                # all kernels

@@ -1,7 +1,8 @@
 //! Limits on the memory and the work that an input file can require.
 //!
-//! A reader allocates memory in proportion to the bytes that a file stores, and in proportion to
-//! its expanded content only up to [`expanded`]. SECURITY.md lists the limits for users.
+//! A reader allocates memory in proportion to the length of a file. The expanded content of the
+//! file may have at most the number of bytes that [`expanded`] returns. SECURITY.md is the user
+//! documentation of the limits.
 
 use crate::error::{Error, Result};
 #[cfg(any(feature = "net", feature = "tensor-io", feature = "hdf5"))]
@@ -15,9 +16,9 @@ use std::{
 /// The number of bytes to which any file may expand, however short the file is. The largest file of
 /// MNIST expands to 47 MB, and an RGB image of 11 megapixels to 33 MB.
 pub(crate) const EXPANDED_FLOOR: u64 = 32 << 20;
-/// The number of bytes per stored byte to which a file may expand, if that is more than
-/// [`EXPANDED_FLOOR`]. The files of MNIST expand by a factor of 5, photographs by 10 to 50, and
-/// definitions of nets by 30. Deflate can expand data by a factor of up to 1032.
+/// The factor by which any file may expand, even beyond [`EXPANDED_FLOOR`] bytes. The files of
+/// MNIST expand by a factor of 5, photographs by 10 to 50, and definitions of nets by 30. Deflate
+/// can expand data by a factor of up to 1032.
 pub(crate) const EXPANDED_RATIO: u64 = 64;
 /// The maximum length in bytes of a definition in text format. Definitions of published nets are
 /// smaller than 1 MB.
@@ -38,13 +39,13 @@ pub(crate) const RESIZED_LEN: usize = 32 << 20;
 #[cfg(feature = "net")]
 pub(crate) const TIME_STEPS: usize = 1 << 16;
 /// The number of bytes that a reader of an HDF5 file may read in addition to [`EXPANDED_RATIO`]
-/// times the file's length. Links and B-trees can make the reader read the same bytes several
-/// times: about 200 MB for a valid file with 1000 layers.
+/// times the file's length. Because of links and B-trees, the reader may read the same bytes
+/// several times. For a valid file with 1000 layers, the reader reads about 200 MB in total.
 #[cfg(feature = "hdf5")]
 pub(crate) const HDF5_READ_FLOOR: u64 = 256 << 20;
 /// The maximum number of warnings about one binary message.
 pub(crate) const WARNINGS: usize = 16;
-/// The maximum number of characters of a file that an error message quotes.
+/// The maximum number of characters that an error message quotes from a file.
 #[cfg(any(feature = "net", feature = "tensor-io"))]
 pub(crate) const QUOTED_CHARS: usize = 80;
 
@@ -87,7 +88,7 @@ pub(crate) fn open(path: &Path) -> Result<(File, Metadata)> {
     let file = File::open(path).map_err(io)?;
     let metadata = file.metadata().map_err(io)?;
     if is_device(&metadata) {
-        let reason = "the file is a device; only files and pipes are read";
+        let reason = "the file is a device; only regular files and pipes can be read";
         return Err(Error::InvalidData(format!("{}: {reason}", path.display())));
     }
     Ok((file, metadata))
@@ -120,7 +121,7 @@ pub(crate) fn read_opened(
     limit: u64,
 ) -> Result<Vec<u8>> {
     let too_long = || {
-        let reason = format!("the file has more bytes than the limit of {limit}");
+        let reason = format!("the file is longer than the limit of {limit} bytes");
         Error::InvalidData(format!("{}: {reason}", path.display()))
     };
     if metadata.len() > limit {
@@ -142,7 +143,8 @@ pub(crate) fn read_to_string(path: &Path, limit: u64) -> Result<String> {
         .map_err(|_| Error::InvalidData(format!("{}: the text is not UTF-8", path.display())))
 }
 
-/// Shortens text of a file to [`QUOTED_CHARS`] characters, for a quotation in an error message.
+/// Truncates text from a file to [`QUOTED_CHARS`] characters, so that an error message can quote
+/// the text.
 #[cfg(any(feature = "net", feature = "tensor-io"))]
 pub(crate) fn quoted(text: &str) -> std::borrow::Cow<'_, str> {
     match text.char_indices().nth(QUOTED_CHARS) {
@@ -176,7 +178,7 @@ mod tests {
         std::fs::write(&path, "four").unwrap();
         assert_eq!(read(&path, 4).unwrap(), b"four");
         let error = read(&path, 3).unwrap_err().to_string();
-        assert!(error.ends_with("a: the file has more bytes than the limit of 3"), "{error}");
+        assert!(error.ends_with("a: the file is longer than the limit of 3 bytes"), "{error}");
         // The file is sparse: its length is a terabyte, but the file system stores no data.
         File::options().write(true).open(&path).unwrap().set_len(1 << 40).unwrap();
         assert!(read(&path, 4).is_err());
@@ -186,7 +188,10 @@ mod tests {
     #[test]
     fn a_device_is_not_read() {
         let error = read(Path::new("/dev/zero"), 4).unwrap_err().to_string();
-        assert_eq!(error, "/dev/zero: the file is a device; only files and pipes are read");
+        assert_eq!(
+            error,
+            "/dev/zero: the file is a device; only regular files and pipes can be read"
+        );
     }
 
     #[test]
@@ -195,7 +200,7 @@ mod tests {
         assert_eq!(quoted(&"ä".repeat(81)), format!("{}…", "ä".repeat(80)));
     }
 
-    /// SECURITY.md states the limits for users.
+    /// SECURITY.md must state the values of these constants.
     #[cfg(feature = "hdf5")]
     #[test]
     fn the_security_page_states_each_limit() {

@@ -1,5 +1,5 @@
-//! Tests of GEMM by cuBLAS. The cuBLAS library is NVIDIA's on a GPU, and otherwise the test library
-//! in `tests/cuda_on_cpu`.
+//! Tests of GEMM by cuBLAS. On a GPU, the tests use NVIDIA's cuBLAS; on a simulated GPU, the test
+//! library in `tests/cuda_on_cpu`.
 
 use super::{driver, gpu_required, gpu_with};
 use cortado::{
@@ -38,8 +38,8 @@ fn properties_name_cublas_only_if_it_is_used() {
     assert!(!names_cublas(&or_skip!(super::gpu(0))));
 }
 
-/// Multiplies, on the queue `queue`, an `n` × `n` matrix whose elements are `value` by a matrix of
-/// ones.
+/// Multiplies an `n` × `n` matrix whose elements are `value` by a matrix of ones, on the queue
+/// `queue`.
 fn multiply_by_ones(queue: &CudaDevice, n: usize, value: f32) -> Blob<f32, CudaDevice> {
     let [a, b, c] = [value, 1.0, f32::NAN].map(|value| {
         let blob = Blob::new(queue, &[n, n]).unwrap();

@@ -91,7 +91,7 @@ impl<T: Element> Kernel<T> {
     }
 }
 
-/// Returns an operand whose elements are integers from −2 to 2, which depend on `number`.
+/// Returns an operand whose elements are integers from −2 to 2.
 fn operand<T: Element, D: Device>(device: &D, len: usize, number: usize) -> SyncedMemory<D> {
     let mut memory = SyncedMemory::new(device, len * size_of::<T>());
     let mut view = ViewMut::<T, D>::new(&mut memory, len).unwrap();
@@ -181,7 +181,7 @@ fn convolutions_of_many_planes_equal_the_cpu() {
 }
 
 /// Opens a GPU on which GEMM and convolution use large tiles for matrices of any size. By default,
-/// none of the kit's matrices is large enough for large tiles.
+/// the kernels use large tiles only for matrices larger than those of the conformance kit.
 fn gpu_with_large_tiles(ordinal: u32) -> Option<CudaDevice> {
     gpu_with(ordinal, |builder| builder.large_tiles(true))
 }
@@ -202,7 +202,8 @@ fn large_tiles_pass_the_convolution_checks_of_the_conformance_kit() {
     }
 }
 
-/// On GPU 2 of the test driver, the kernel that `CUDA_ON_CPU_FAILING` names fails.
+/// The environment variable `CUDA_ON_CPU_FAILING` names the kernel that fails on GPU 2 of the test
+/// driver.
 #[test]
 fn small_products_use_large_tiles_on_request() {
     let name = "products::small_products_use_large_tiles_on_request";
