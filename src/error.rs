@@ -84,7 +84,7 @@ pub enum Error {
     },
     /// Shapes that do not match each other, or a shape that the operation does not accept.
     Shape(String),
-    /// A shape with too many axes, or whose element or byte count overflows.
+    /// A shape that has too many axes, or whose element or byte count overflows.
     ShapeOverflow {
         /// Extents of the shape.
         shape: Vec<usize>,

@@ -15,9 +15,9 @@ use std::{
 /// A pool that caches freed device buffers by size class, for a [`Memory`] whose `alloc` is slow.
 ///
 /// A pool belongs to one queue of the device. Dropping a [`PooledBuffer`] puts the memory into the
-/// cache, although queued work may still use the memory. Work of the next owner is queued later, so
-/// it runs later. If the next owner uses another queue, the pool first orders that queue after the
-/// queue of the previous owner.
+/// cache, although queued work may still use the memory. In the same queue, work of the next owner
+/// runs after that work. If the next owner uses another queue, the pool first orders that queue
+/// after the queue of the previous owner.
 ///
 /// The pool and its [forks](Self::fork) share the cache, the limit and the statistics. The limit
 /// bounds the bytes in use and in the cache together. If an allocation would exceed the limit, or
@@ -96,8 +96,9 @@ pub struct PooledBuffer<M: Memory> {
     shared: Arc<Shared<M>>,
 }
 
-/// Statistics of a [`BufferPool`] and its forks. The statistics count each buffer with the bytes of
-/// its size class: the pool rounds a requested size up by less than a quarter, or to 256 bytes.
+/// Statistics of a [`BufferPool`] and its forks. The statistics count the bytes of each buffer's
+/// size class, not the requested bytes: the pool rounds a requested size up by less than a quarter,
+/// or to 256 bytes.
 ///
 /// ```
 /// use cortado::{SimulatedDevice, memory::{BufferPool, PoolStatistics}};
@@ -164,8 +165,8 @@ impl<M: Memory> BufferPool<M> {
         Self::with_zero(memory, limit, upload_zeros)
     }
 
-    /// Like [`new`](Self::new), but zeroes reused memory by the call `zero(memory, buffer, bytes)`,
-    /// which zeroes the first `bytes` bytes of `buffer` in the queue of `memory`.
+    /// Like [`new`](Self::new), but zeroes reused memory with `zero(memory, buffer, bytes)`, which
+    /// zeroes the first `bytes` bytes of `buffer` on the queue of `memory`.
     pub fn with_zero(
         memory: &M,
         limit: usize,
@@ -218,7 +219,7 @@ impl<M: Memory> BufferPool<M> {
         drop(cached_buffers);
     }
 
-    /// Returns a buffer of at least `bytes` bytes, and whether the buffer was cached.
+    /// Returns a buffer of at least `bytes` bytes, and whether the buffer comes from the cache.
     fn take(&self, bytes: usize) -> Result<(PooledBuffer<M>, bool)> {
         let out_of_memory = || Error::OutOfMemory { device: self.queue.memory.name(), bytes };
         let Some(class) = size_class(bytes) else {
@@ -278,8 +279,8 @@ impl<M: Memory> PooledBuffer<M> {
         self.bytes
     }
 
-    /// Records that work on the queue of `pool` uses this buffer. The next owner of the memory then
-    /// uses the memory only after that work. A caller need not call `used_by` for the pool that
+    /// Records that work on the queue of `pool` uses this buffer. Work of the next owner of the
+    /// memory then runs after that work. A caller need not call `used_by` for the pool that
     /// allocated the buffer.
     pub fn used_by(&self, pool: &BufferPool<M>) {
         if pool.queue.is(&self.owner) {

@@ -77,10 +77,10 @@ pub(crate) struct CoherentBytes {
     device: Arc<dyn ErasedMemory>,
     bytes: usize,
     valid_sides: ValidSides,
-    /// Allocation of the host side, present if and only if the host is valid; unused with unified
-    /// memory.
+    /// Allocation of the host side, present if and only if the host side is valid; unused with
+    /// unified memory.
     host: OnceLock<HostBytes>,
-    /// Allocation of the device side, present if and only if the device is valid; with unified
+    /// Allocation of the device side, present if and only if the device side is valid; with unified
     /// memory, present from the first access on.
     dev: OnceLock<AnyBuffer>,
     /// Stale allocations, kept for reuse. Only a thread that holds this lock may set `host` or
@@ -329,8 +329,8 @@ impl CoherentBytes {
         self.fill_dev_on(&*self.device, |_| Ok(()))
     }
 
-    /// Allocates and uploads the device side through `queue`, and calls `wait` with `queue` before
-    /// other threads can see the buffer in `dev`.
+    /// Allocates the device side, uploads the value to it through `queue`, and calls `wait(queue)`
+    /// before other threads can see the buffer in `dev`.
     #[track_caller]
     fn fill_dev_on(
         &self,
@@ -367,7 +367,7 @@ impl CoherentBytes {
 }
 
 /// A pending overwrite of all bytes on the host. The value of the memory is unchanged until
-/// [`commit`](Self::commit), unless only the host was valid or the device has unified memory.
+/// [`commit`](Self::commit), unless only the host side was valid or the device has unified memory.
 pub(super) struct Overwrite<'a> {
     memory: &'a mut CoherentBytes,
     /// Allocation that receives the written bytes; `None` if the bytes of the memory are

@@ -134,7 +134,7 @@ impl<D: Memory> ErasedMemory for D {
     }
 }
 
-/// Returns the error for a buffer that a device of another type than `device` has allocated.
+/// Returns the error for a buffer from a device whose type differs from that of `device`.
 pub(super) fn foreign_buffer_error(device: &dyn ErasedMemory) -> Error {
     Error::device(device.name(), "the operand's memory belongs to another type of device")
 }

@@ -1,4 +1,4 @@
-//! A limit on the memory that the handles of one device allocate together.
+//! A limit on the total memory that all handles of one device allocate.
 
 use super::host_bytes::{HostBytes, HostStorage};
 use crate::{

@@ -31,16 +31,16 @@ use std::fmt::Debug;
 ///   number. A wait for a queue that was ordered after the failed work may return the error too; a
 ///   wait for any other queue must not. If all handles of the queue with the failed work are
 ///   dropped, the next wait for a queue that was ordered after the failed work must return the
-///   error. The error contains the failed kernel's name in the [`ledger`](crate::memory::ledger),
-///   or lists the kernels that may have failed. The memory that the failed work writes has no value
-///   until it is written again; all other memory keeps its value. All queues of the device remain
-///   usable. The conformance kit checks these guarantees only on devices that implement
-///   [`inject_failure`](Self::inject_failure).
+///   error. The error contains the name under which the [`ledger`](crate::memory::ledger) records
+///   the failed kernel, or lists the kernels that may have failed. The contents of the memory that
+///   the failed work writes are unspecified until that memory is written again; all other memory
+///   keeps its value. All queues of the device remain usable. The conformance kit checks these
+///   guarantees only on devices that implement [`inject_failure`](Self::inject_failure).
 ///   - If several kernels fail before a call waits, the call may return any one of the errors.
-///   - The error of a queued upload need not name a kernel.
-///   - The error of an invalid element, such as a label, may name the operand instead of the
+///   - The error for a queued upload need not name a kernel.
+///   - The error for an invalid element, such as a label, may name the operand instead of the
 ///     kernel.
-///   - The error of an invalid element may be lost if all handles of the queue are dropped.
+///   - The error for an invalid element may be lost if all handles of the queue are dropped.
 ///   - Work that was queued after the failed work still runs.
 ///   - Handles that share a queue, such as those that the default `fork_queue` returns, count as
 ///     one queue.
@@ -76,8 +76,8 @@ pub trait Memory: Clone + Debug + Send + Sync + 'static {
 
     /// Allocates a device buffer of `bytes` zeroed bytes; `bytes` may be 0. The device also zeroes
     /// memory that it reuses, whatever its size and whichever queue used or freed the memory. The
-    /// buffer is zeroed in the queue of this handle. The caller orders the queue of another handle
-    /// after this queue before work on the other queue uses the buffer.
+    /// buffer is zeroed in the queue of this handle. The caller must order the queue of another
+    /// handle after this queue before work on the other queue uses the buffer.
     ///
     /// # Errors
     /// Returns [`Error::OutOfMemory`](crate::Error::OutOfMemory) if the device has too little free
@@ -173,10 +173,9 @@ pub trait Memory: Clone + Debug + Send + Sync + 'static {
         fallback_event(|| self.name(), kernel)
     }
 
-    /// Makes the next operation of kind `failure` on this handle fail once, for tests of the
-    /// device's failures. Returns whether the device can inject such a failure. The default
-    /// implementation returns `false`, and the conformance kit then skips the checks of these
-    /// failures.
+    /// Injects one failure for tests: the next operation of kind `failure` on this handle fails.
+    /// Returns whether the device can inject such a failure. The default implementation returns
+    /// `false`, and the conformance kit then skips the checks of these failures.
     ///
     /// The caller waits for all queues of the device before it calls `inject_failure`, and starts
     /// no other operation before the one that is to fail. The device may run this kernel or upload

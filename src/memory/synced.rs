@@ -31,7 +31,7 @@ use std::{fmt, sync::Arc};
 /// memory.host_mut()?.copy_from_slice(&[1, 2, 3]);
 /// assert_transfers!(uploads: 1, downloads: 0, {
 ///     memory.device()?;
-///     memory.device()?; // copies nothing, because the device is valid
+///     memory.device()?; // copies nothing, because the device side is valid
 /// });
 /// assert_eq!(memory.host()?, [1, 2, 3]);
 /// # Ok::<(), cortado::Error>(())
@@ -68,7 +68,7 @@ impl<D: Memory> SyncedMemory<D> {
         self.value.head()
     }
 
-    /// Returns the bytes on the host. If the host is stale, first downloads the bytes from the
+    /// Returns the bytes on the host. If the host copy is stale, first downloads the bytes from the
     /// device.
     ///
     /// # Errors
@@ -101,9 +101,9 @@ impl<D: Memory> SyncedMemory<D> {
     }
 
     /// Calls `write` to overwrite all bytes on the host, without first downloading them; the device
-    /// becomes stale. If `write` fails or panics, the value of the memory is unchanged, unless
-    /// `write` has already written bytes in place. Bytes are written in place if only the host was
-    /// valid or the device has unified memory.
+    /// copy becomes stale. If `write` fails or panics, the value of the memory is unchanged, unless
+    /// `write` has already written bytes in place. Bytes are written in place if only the host copy
+    /// was valid or the device has unified memory.
     ///
     /// # Errors
     /// Returns the same errors as [`host`](Self::host). Propagates errors from `write`.
@@ -114,8 +114,8 @@ impl<D: Memory> SyncedMemory<D> {
         Ok(result)
     }
 
-    /// Returns the device buffer for reading. If the device is stale, first uploads the bytes from
-    /// the host.
+    /// Returns the device buffer for reading. If the device copy is stale, first uploads the bytes
+    /// from the host.
     ///
     /// # Errors
     /// Returns the same errors as [`host`](Self::host).
@@ -138,7 +138,7 @@ impl<D: Memory> SyncedMemory<D> {
     /// Allocates the device side, unless it is allocated already. Copies nothing, and leaves the
     /// value and the valid sides unchanged. A later [`device_write_only`](Self::device_write_only)
     /// then needs no allocation, so it cannot run out of memory. A caller that overwrites several
-    /// memories reserves all of them before it discards the value of the first.
+    /// `SyncedMemory` values reserves device memory for all of them before it overwrites the first.
     ///
     /// ```
     /// use cortado::{Head, SimulatedDevice, SyncedMemory, device::simulated::Fault};
@@ -169,7 +169,7 @@ impl<D: Memory> SyncedMemory<D> {
     }
 
     /// Uploads the value through `queue`, a forked queue of this memory's device, unless the device
-    /// is already valid. `prefetch` waits until the upload is done. Data-loading threads call
+    /// copy is already valid. `prefetch` waits until the upload is done. Data-loading threads call
     /// `prefetch`, so that the device's main queue never waits for an upload of data. The upload
     /// starts after all work that is already in the device's main queue, because that work may
     /// still use the recycled allocation.

@@ -317,7 +317,7 @@ impl<'a, T: Storable, D: Memory> ViewMut<'a, T, D> {
             .ok_or_else(misaligned_error)
     }
 
-    /// Calls `write` to overwrite every element of the view in host memory; the device becomes
+    /// Calls `write` to overwrite every element of the view in host memory; the device copy becomes
     /// stale. If the view covers its whole memory, downloads nothing. If `write` fails before it
     /// has written an element, the elements are unchanged.
     ///
@@ -355,10 +355,10 @@ impl<'a, T: Storable, D: Memory> ViewMut<'a, T, D> {
         Ok(DeviceSliceMut { buffer: self.mem.device_mut()?, offset: start, bytes: end - start })
     }
 
-    /// Prepares [`device_write_only`](Self::device_write_only) and
-    /// [`device_mut`](Self::device_mut), so that they need no allocation and cannot run out of
-    /// memory. The elements keep their values. If the view covers only a part of its memory and the
-    /// device is stale, also uploads the memory.
+    /// Allocates device memory in advance, so that later calls to
+    /// [`device_write_only`](Self::device_write_only) and [`device_mut`](Self::device_mut) need no
+    /// allocation and cannot run out of memory. The elements keep their values. If the view covers
+    /// only a part of its memory and the device copy is stale, also uploads the whole memory.
     ///
     /// A kernel with several outputs calls `reserve_device` on each output before it discards the
     /// value of the first output. The first output then keeps its value even if the second output

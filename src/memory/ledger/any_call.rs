@@ -8,7 +8,7 @@ use std::{marker::PhantomData, panic::Location};
 
 /// A guard for a kernel call of an [`AnyDevice`](crate::AnyDevice). While the guard exists, kernel
 /// calls on this thread report the caller of [`enter`](Self::enter) as their call site. The guard
-/// is needed because `#[track_caller]` does not propagate through a call of a trait object.
+/// is needed because `#[track_caller]` does not propagate through a method call on a trait object.
 ///
 /// A native kernel must enter its ledger scope before it uses the device side of an operand.
 /// Otherwise, the open ledgers record the kernel call as unscoped when the guard is dropped.
