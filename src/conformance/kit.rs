@@ -70,8 +70,8 @@ impl Kit {
         Self(Settings { seed, ..self.0 })
     }
 
-    /// Sets the number of random cases per check and element type, which run in addition to the
-    /// fixed cases.
+    /// Sets the number of random cases per check and element type. The random cases run in addition
+    /// to the fixed cases.
     #[must_use]
     pub fn cases(self, cases: u32) -> Self {
         Self(Settings { cases, ..self.0 })

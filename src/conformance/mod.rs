@@ -19,15 +19,16 @@
 //! - Sums of small integers are exact, so the kit compares such sums bit by bit. A sum of real
 //!   numbers may differ from the oracle by the rounding errors of the sum. The kit tolerates no
 //!   differences from an oracle except rounding errors.
-//! - An operand fills a memory, or lies between guard elements, and is valid on the host, the
+//! - An operand fills its memory, or lies between guard elements; it is valid on the host, the
 //!   device or both. An output that the kernel overwrites holds NaN before the call.
 //! - Fixed cases have operands with NaN, infinities and −0, inputs that are the same view, views
-//!   far from the start of their memory, and more elements or rows than narrow indices can count.
+//!   far from the start of their memory, and so many elements or rows that a 16-bit index
+//!   overflows.
 //! - The kit draws random cases from a seed, and shrinks a random case that fails.
 //! - A native kernel must use operands on the device only in its ledger scope, so that ledgers
 //!   attribute each transfer to a kernel.
 //! - If a device implements [`Memory::inject_failure`], the kit checks the device's behaviour after
-//!   failures. If not, the report and the tests say that the kit skipped these checks.
+//!   failures. Otherwise, the report and the tests say that the kit skipped these checks.
 //! - A check runs on its own thread. If a step of the check takes longer than [`Kit::timeout`], the
 //!   check fails with the name of the step, so that a deadlock does not block the kit.
 
@@ -93,8 +94,8 @@ pub fn assert_check(device: &impl Device, name: &str) {
 ///
 /// The module is called `conformance_checks`, so a test is called `conformance_checks::gemm`. To
 /// check several devices in one file, name each module: `conformance!(cpu, CpuDevice::new());`. A
-/// module hides a crate of the same name. If the module has the name of the device's crate, write
-/// the path of the device with leading colons: `conformance!(npu, ::npu::Device::new());`.
+/// module shadows a crate of the same name. If the module has the name of the device's crate, start
+/// the path of the device with `::`, as in `conformance!(npu, ::npu::Device::new());`.
 #[macro_export]
 macro_rules! conformance {
     (@list $($then:tt)*) => {

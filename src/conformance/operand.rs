@@ -52,8 +52,8 @@ impl Placement {
     /// Placement of an operand that fills its memory and is valid on the device.
     pub(super) const WHOLE: Self = Self { lead: 0, tail: 0, side: Side::Device };
 
-    /// Placements with each combination of valid sides, for an operand that fills its memory and
-    /// for an operand at an unaligned offset.
+    /// Placements that are valid on the device, on the host and on both, each for an operand that
+    /// fills its memory and for an operand at an unaligned offset.
     pub(super) const CORNERS: [Self; 6] = [
         Self::WHOLE,
         Self { lead: 3, tail: 2, side: Side::Device },
@@ -158,11 +158,11 @@ pub(super) fn unset<T: Element>(len: usize) -> Vec<T> {
     vec![T::from_f64(f64::NAN); len]
 }
 
-/// Initial value of integer outputs that a kernel must overwrite but not read, as NaN is for
-/// floating-point outputs.
+/// Initial value of integer outputs that a kernel must overwrite but not read; floating-point
+/// outputs hold NaN instead.
 pub(super) const UNSET: u32 = 0x7f7f_7f7f;
 
-/// Number of different guard elements; further guard elements repeat them.
+/// Number of distinct guard elements; a longer run of guard elements repeats them.
 const GUARDS: usize = 0x20;
 
 /// Returns `n` guard elements.

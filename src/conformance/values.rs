@@ -102,7 +102,8 @@ impl ValueStream {
     }
 }
 
-/// Returns `len` bytes, each different from its neighbours. Another `seed` yields other bytes.
+/// Returns `len` bytes, each different from its neighbours. A different `seed` yields different
+/// bytes.
 pub(super) fn byte_pattern(seed: u64, len: usize) -> Vec<u8> {
     (seed.wrapping_mul(0x9e37_79b9)..).take(len).map(|i| (i.wrapping_mul(167) >> 3) as u8).collect()
 }

@@ -65,7 +65,7 @@ impl CaseSetup {
         Self { places: [place; OPERANDS], ..Self::WHOLE }
     }
 
-    /// Returns setups that together try every placement of every operand. Adjacent operands have
+    /// Returns setups that together cover every placement of every operand. Adjacent operands have
     /// different placements.
     fn placements() -> impl Iterator<Item = Self> {
         let placements = Placement::CORNERS;
@@ -105,8 +105,8 @@ impl CaseSetup {
         lengths.map(|(name, len)| (name, stream.take(len)))
     }
 
-    /// Returns inputs with values from [`operands`](Self::operands), and outputs filled with NaN,
-    /// which the kernel must overwrite.
+    /// Returns inputs with values from [`operands`](Self::operands), and outputs that the kernel
+    /// must overwrite, filled with NaN.
     pub(super) fn inputs_and_outputs<T: Element, const I: usize, const O: usize>(
         &self,
         inputs: [Length; I],
@@ -136,7 +136,7 @@ pub(super) struct Cases<C: Debug> {
     pub(super) large_cases: Vec<LargeCase<C>>,
 }
 
-/// Case of a kernel call with large operands, which hold copies of the operands of a small case.
+/// Case of a kernel call with large operands, which are tiled from the operands of a small case.
 #[derive(Clone, Debug)]
 pub(super) struct LargeCase<C> {
     /// The small case.
@@ -145,7 +145,7 @@ pub(super) struct LargeCase<C> {
     pub(super) large_case: C,
     /// Number of copies.
     pub(super) copies: usize,
-    /// Names of the operands that the large case does not repeat.
+    /// Names of the operands that are equal in both cases.
     pub(super) shared: &'static [&'static str],
 }
 
@@ -208,8 +208,7 @@ impl<C: Clone + Debug + 'static> Cases<C> {
     }
 
     /// Adds a large case. Each operand of the large case holds `copies` copies of the operand of
-    /// `small_case`, except for the operands with the names `shared`, which are equal to those of
-    /// `small_case`.
+    /// `small_case`, except for the operands that `shared` names, which are equal in both cases.
     pub(super) fn and_large(
         mut self,
         [small_case, large_case]: [C; 2],
@@ -288,12 +287,13 @@ pub(super) const SCALARS: [f64; 5] = [0.0, 1.0, -1.0, 0.5, 2.0];
 /// Operand lengths near the sizes of SIMD vectors, warps, tasks and GPU thread blocks.
 const LENGTHS: [usize; 14] = [0, 1, 2, 3, 7, 8, 31, 33, 64, 255, 257, 1024, 1025, 4099];
 
-/// Number of elements, rows or planes that the operands of large cases repeat. The number is a
-/// prime factor of 2²⁰ + 3, so elements 2¹⁶ or 2²⁰ apart are not copies of the same element.
+/// Number of elements, rows or planes in each small operand from which a large operand is tiled.
+/// The number is a prime factor of 2²⁰ + 3, so elements 2¹⁶ or 2²⁰ apart are not copies of the same
+/// element.
 pub(super) const PERIOD: usize = 919;
 
-/// Number of copies of [`PERIOD`] elements in an operand of 2²⁰ + 3 elements, which is too long for
-/// 20-bit indices.
+/// Number of copies of [`PERIOD`] elements in an operand of 2²⁰ + 3 elements. An index that wraps
+/// at 2²⁰ addresses wrong elements.
 pub(super) const COPIES: usize = ((1 << 20) + 3) / PERIOD;
 
 /// Number of copies of [`PERIOD`] rows or planes in an operand with more than 65,535 rows or
@@ -325,15 +325,15 @@ pub(super) struct Vector {
 }
 
 impl Vector {
-    /// Small and large case of an elementwise kernel call.
+    /// The small and the large case of an elementwise kernel.
     pub(super) const LARGE: [Self; 2] = [
         Self { len: PERIOD, alpha: 0.5, beta: 2.0 },
         Self { len: PERIOD * COPIES, alpha: 0.5, beta: 2.0 },
     ];
 }
 
-/// Returns cases of elementwise kernels with every length, every pair of scalars, every pair of
-/// placements and special values.
+/// Returns cases of elementwise kernels with every length in [`LENGTHS`], every pair of
+/// [`SCALARS`], every pair of placements and special values.
 pub(super) fn vector_cases() -> Cases<Vector> {
     let of_len = |len| Vector { len, alpha: 0.5, beta: 2.0 };
     let scalars = SCALARS.into_iter().flat_map(|a| SCALARS.map(|b| (a, b)));
@@ -388,8 +388,9 @@ pub(super) struct AxisCase {
     pub(super) beta: f64,
 }
 
-/// Returns cases of kernels along an axis, with every shape, every scalar, every pair of placements
-/// and special values. In every case, the axis has at least one element.
+/// Returns cases of kernels that compute along an axis, with every shape in [`SHAPES`], every β in
+/// [`SCALARS`], every pair of placements and special values. In every case, the axis has at least
+/// one element.
 pub(super) fn axis_cases() -> Cases<AxisCase> {
     let case = |[outer, extent, inner]: [usize; 3], beta| AxisCase {
         axis: Axis { outer, extent, inner },

@@ -135,7 +135,7 @@ fn unary<T: Element>(runner: &CheckRunner<'_>, ops: &[Unary<f64>]) -> Verdict {
         })?;
         let (wide_x, name) = (wide(&x), Output::from(y.0));
         expect_within(name.of(&[("x", &wide_x)]), &got, &oracle(op, &wide_x))?;
-        // Only these functions specify the sign of a zero result.
+        // Only for these functions is the sign of a zero result specified.
         let (zeros, want) = match op {
             Unary::Abs => ([-0.0, 0.0], [0.0, 0.0]),
             Unary::Neg => ([-0.0, 0.0], [0.0, -0.0]),
@@ -184,8 +184,9 @@ fn binary<T: Element>(runner: &CheckRunner<'_>, ops: &[Binary<f64>]) -> Verdict 
     })
 }
 
-/// Adds a large case to the cases of a kernel along an axis: more than 2²⁰ elements in more than
-/// 65,535 rows. `shared` are the names of the operands with one element per index of the axis.
+/// Adds a large case to the cases of a kernel that computes along an axis: more than 2²⁰ elements
+/// in more than 65,535 rows. `shared` holds the names of the operands with one element per index of
+/// the axis.
 fn large_axis(cases: Cases<AxisCase>, shared: &'static [&'static str]) -> Cases<AxisCase> {
     let rows =
         |copies| AxisCase { axis: Axis { outer: copies * PERIOD, extent: 5, inner: 1 }, beta: 0.0 };

@@ -1,5 +1,5 @@
-//! Harness of kernel checks: places operands in memories, calls a kernel and compares its outputs
-//! with expected elements.
+//! Harness of kernel checks: allocates operands, calls a kernel and compares its outputs with
+//! expected elements.
 
 use super::cases::{CaseSetup, Cases, Length, NamedSlice, NamedValues};
 use crate::{
@@ -156,11 +156,11 @@ impl CheckRunner<'_> {
         })
     }
 
-    /// Checks a kernel that can run in place: once with a separate source operand, and once with
-    /// the source in the output. Also checks that the kernel refuses wrong lengths of each operand.
+    /// Checks a kernel that can run in place: once with a separate source, and once in place. The
+    /// source is the input that may alias the output; both have the same length. Also checks that
+    /// the kernel refuses wrong lengths of each operand.
     ///
-    /// `operands` returns the source, the other inputs and the name of the output. The source and
-    /// the output of an in-place kernel have the same length.
+    /// `operands` returns the source, the other inputs and the name of the output.
     pub(super) fn try_in_place<C: Clone + Debug + 'static, T: Element, const I: usize>(
         &self,
         cases: &Cases<C>,
@@ -211,7 +211,7 @@ impl CheckRunner<'_> {
                 .map_err(|flaw| flaw.in_case("case", &large.large_case))
         })?;
         self.try_cases(&cases.refused_calls, |case| {
-            // Inputs of the same length as the source may be the same view as the source.
+            // The source and the inputs of the same length may be one view.
             let ((source, x), mut inputs, output) = operands(case, &CaseSetup::WHOLE);
             let is_source = inputs.each_ref().map(|(_, input)| input.len() == x.len());
             let Some(first) = is_source.iter().position(|&is_source| is_source) else {
@@ -257,8 +257,8 @@ impl CheckRunner<'_> {
     }
 
     /// Calls a kernel and returns its outputs. Fails if the kernel changes an input or a guard
-    /// element, or if a second call with the same operands returns different bits. `repetitions`
-    /// selects the kernel calls that are made twice.
+    /// element, or if a second call with the same operands returns different bits.
+    /// [`Self::repetitions`] decides whether there is a second call.
     pub(super) fn call<T: Storable, U: Storable, const I: usize, const O: usize>(
         &self,
         setup: &CaseSetup,
@@ -298,8 +298,8 @@ impl CheckRunner<'_> {
         Ok(array(output_operands.iter().map(Operand::values).collect::<Verdict<_>>()?)?)
     }
 
-    /// Places the operands in memories and calls a kernel. Returns the kernel's result, the inputs
-    /// and the outputs.
+    /// Allocates the operands and calls a kernel. Returns the kernel's result, the inputs and the
+    /// outputs.
     #[expect(clippy::type_complexity)]
     pub(super) fn run<T: Storable, U: Storable, const I: usize, const O: usize>(
         &self,
@@ -353,7 +353,8 @@ fn length<T>((name, values): &NamedValues<T>) -> Length {
     (name, values.len())
 }
 
-/// Converts a list to an array of `N` elements, or returns an error if the list has another length.
+/// Converts a list to an array of `N` elements, or returns an error if the list has a different
+/// length.
 fn array<V, const N: usize>(items: Vec<V>) -> Result<[V; N]> {
     let message = |items: Vec<V>| format!("{} operands, not {N}", items.len());
     items.try_into().map_err(|items| Error::invalid_input("conformance", message(items)))

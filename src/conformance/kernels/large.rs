@@ -1,4 +1,4 @@
-//! Checks of kernels on large operands, which hold copies of small operands.
+//! Checks of kernels on large operands, each of which is tiled from a small operand.
 
 use super::{
     cases::{CaseSetup, NamedSlice},
@@ -19,9 +19,9 @@ use crate::{
 };
 
 impl CheckRunner<'_> {
-    /// Checks a kernel on large operands. Each operand holds copies of the given elements. `want`
-    /// holds the expected elements of one copy of each output. One copy of an output must depend on
-    /// only one copy of each input.
+    /// Checks a kernel on large operands. Each operand consists of copies of the given elements,
+    /// one after another. `want` holds the expected elements of one copy in each output. A copy in
+    /// an output must depend on only one copy in each input.
     pub(super) fn try_large<T: Storable, U: Element, const I: usize, const O: usize>(
         &self,
         inputs: [(NamedSlice<'_, T>, usize); I],

@@ -66,8 +66,8 @@ const LARGE_AXES: [Axis; 3] = [
     Axis { outer: 1, extent: 1, inner: (1 << 20) + 3 },
 ];
 
-/// Adds a case with more than 65,535 rows to the cases of a kernel along an axis. `shared` are the
-/// names of the operands with one element per index of the axis.
+/// Adds a case with more than 65,535 rows to the cases of a kernel that computes along an axis.
+/// `shared` holds the names of the operands with one element per index of the axis.
 fn large_rows(cases: Cases<Axis>, shared: &'static [&'static str]) -> Cases<Axis> {
     let rows = |copies| Axis { outer: copies * PERIOD, extent: 3, inner: 1 };
     cases.and_large([rows(1), rows(ROW_COPIES)], ROW_COPIES, shared)
@@ -138,8 +138,9 @@ fn lrn_backward<T: Element>(runner: &CheckRunner<'_>, region: LrnRegion) -> Verd
 
 fn moments<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let device = runner.device;
-    // The operands have a mean near 0 first, then near 100. With a mean near 100, a variance that
-    // is computed as a difference of squares would lose digits by cancellation.
+    // The first run has operands with a mean near 0, and the second run operands with a mean near
+    // 100. With a mean near 100, a variance that is computed as a difference of squares would lose
+    // digits by cancellation.
     for has_large_mean in [false, true] {
         let large_axes = LARGE_AXES.into_iter().filter(|_| !has_large_mean);
         let cases = normalization_cases()?.filter(|axis| axis.reduced_count() > 0);

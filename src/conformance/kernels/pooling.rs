@@ -100,7 +100,7 @@ fn check_pool_lengths<T: Element>(
     let (x, y) = ([("x", op.input_len())], [("y", op.output_len())]);
     let mask_result = RefCell::new(Ok(()));
     runner.check_lengths(x, y, |[x], [y]| {
-        // The mask fills a memory that is valid on the host, so the check also finds a kernel that
+        // The mask fills its memory and is valid on the host, so the check also finds a kernel that
         // marks the host side as stale.
         let mut mask = unset_mask(runner.device, op.output_len(), Placement::CORNERS[2])?;
         let result = kernel(x, y, mask.view_mut()?);

@@ -62,7 +62,7 @@ fn check_reduction<T: Element>(runner: &CheckRunner<'_>, op: Reduce) -> Verdict 
     expect_within("y of an axis of extent 0", &got, &oracle::reduce(op, &axis, &[]))
 }
 
-/// Adds a case with more than 65,535 rows to the cases of a kernel along an axis.
+/// Adds a case with more than 65,535 rows to the cases of a kernel that computes along an axis.
 fn large_rows(cases: Cases<AxisCase>) -> Cases<AxisCase> {
     let rows =
         |copies| AxisCase { axis: Axis { outer: copies * PERIOD, extent: 3, inner: 1 }, beta: 0.0 };

@@ -19,9 +19,9 @@ use crate::{
 
 impl CheckRunner<'_> {
     /// Fails unless a kernel call with operands of the given lengths returns an error and leaves
-    /// the outputs unchanged. The function calls the kernel twice: with operands in a part of a
-    /// memory that is valid on the device, and with operands that fill a memory that is valid on
-    /// the host. `invalid` describes the wrong operand in the failure message.
+    /// the outputs unchanged. The function calls the kernel twice: with operands that cover a part
+    /// of their memory and are valid on the device, and with operands that fill their memory and
+    /// are valid on the host. `invalid` describes the wrong operand in the failure message.
     pub(super) fn check_refused<T: Storable, U: Storable, const I: usize, const O: usize>(
         &self,
         invalid: &str,
@@ -33,7 +33,7 @@ impl CheckRunner<'_> {
         ) -> Result<()>,
     ) -> Verdict {
         // Zeros are valid labels and indices, so the lengths of the operands are the only error.
-        // The bytes of other operands are not 0, so that the check detects a kernel that writes
+        // The bytes of the other operands are not 0, so that the check detects a kernel that writes
         // zeros or that adds an input to an output.
         let input_values = inputs.map(|(name, len)| match name {
             "label" | "indices" | "mask" => filled::<T>((name, len), 0),

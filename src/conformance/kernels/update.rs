@@ -90,9 +90,9 @@ fn update<T: Element>(
             squares.iter_mut().for_each(|v| *v = *v * *v);
         }
     }
-    // A third of the master weights are equal to the weights, a third round to the weights, and a
-    // third do not round to the weights. If a master weight does not round to its weight, the
-    // update must start from the weight.
+    // One third of the master weights equal the weights, one third differ but round to the weights,
+    // and one third do not round to the weights. If a master weight does not round to its weight,
+    // the update must start from the weight.
     let master = |(i, w): (usize, &T)| match i % 3 {
         0 => w.to_acc(),
         1 => w.to_acc() + w.to_acc() * T::acc(1.0 / 4096.0),
@@ -148,7 +148,7 @@ fn update<T: Element>(
 }
 
 /// Checks that the kernel refuses operands, including master weights, that are one element too
-/// short or too long, and one history too few or too many.
+/// short or too long, and refuses one history too few or too many.
 fn check_operands<T: Element>(runner: &CheckRunner<'_>, rule: Rule) -> Verdict {
     let op = narrow::<T>(&update_cases(rule).refused_calls[0].1);
     let right_lengths = vec![7; 2 + op.rule.history_count()];

@@ -55,8 +55,8 @@ struct Case {
 
 impl Case {
     /// Returns every sequence of three accesses, so that the check tests every access with no stale
-    /// side, with a stale host side and with a stale device side. Also returns single accesses to
-    /// memories of other sizes.
+    /// side, with a stale host side and with a stale device side. Also returns single accesses for
+    /// other memory sizes.
     fn corner_cases() -> impl Iterator<Item = Self> {
         let sequences_after = |first, then| ACCESSES.map(|last| vec![first, then, last, ReadHost]);
         let sequences =

@@ -28,7 +28,7 @@ struct Kernel {
     inputs: &'static [(&'static str, usize)],
     /// Names and lengths of the outputs.
     outputs: &'static [(&'static str, usize)],
-    /// Calls the kernel with the memories of the inputs and of the outputs.
+    /// Calls the kernel with the given inputs and outputs.
     call: fn(&AnyDevice, &Memories, &mut Memories) -> Result<()>,
 }
 
@@ -129,7 +129,7 @@ fn views<const N: usize>(outputs: &mut Memories) -> Result<[ViewMut<'_, f32, Any
 pub(super) fn failed_outputs(runner: &CheckRunner<'_>) -> Verdict {
     let device = runner.device;
     if device.host_mapping().is_some() {
-        runner.skip("the host and the device share memory, so a kernel allocates no output".into());
+        runner.skip("the host and the device share memory, so outputs need no allocation".into());
         return Ok(());
     }
     let mut native_count = 0;
@@ -221,8 +221,8 @@ impl Kernel {
             return Ok(false);
         }
         if (self.call)(device, &inputs, &mut outputs).is_ok() {
-            // The kernel allocated no memory, or handled the failure. If the kernel allocated no
-            // memory, this allocation fails instead, so that no later allocation fails.
+            // The kernel allocated no memory, or handled the failure. In the first case, the
+            // failure is still pending, so this allocation consumes it.
             let _ = device.alloc(1);
             return Ok(true);
         }

@@ -12,14 +12,15 @@ use crate::{
     op::Gemm,
 };
 
-/// Reason to skip a check of failures on a device that injects none.
+/// Reason to skip a check of failures on a device that cannot inject failures.
 pub(super) const NOT_INJECTED: &str = "the device does not implement `inject_failure`";
 
 /// Kernel that reads `x` and updates `y`, both of which have four elements.
 pub(super) struct Kernel {
     pub(super) name: &'static str,
     pub(super) call: fn(&AnyDevice, &Operand<f32>, &mut Operand<f32>) -> Result<()>,
-    /// Each element of the result if all elements of `x` are 2 and all elements of `y` are 3.
+    /// Value of every element of the result if all elements of `x` are 2 and all elements of `y`
+    /// are 3.
     pub(super) result: f32,
 }
 

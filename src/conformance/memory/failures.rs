@@ -30,10 +30,10 @@ enum Wait {
     DownloadOfOtherMemory,
     /// A kernel that returns a number and does not use the memory of the failed work.
     Number,
-    /// A wait for another queue, and then for the queue with the failure.
+    /// A wait for another queue, followed by a wait for the queue on which work failed.
     SynchronizeOfBothQueues,
-    /// A wait for another queue that is ordered after the queue with the failure, and then for the
-    /// queue with the failure.
+    /// Like `SynchronizeOfBothQueues`, but the other queue is ordered after the queue on which work
+    /// failed.
     OrderedQueue,
 }
 
@@ -67,7 +67,7 @@ pub(super) fn injected_failures(runner: &CheckRunner<'_>) -> Verdict {
         runner.skip(NOT_INJECTED.into());
     } else if !skipped_kinds.is_empty() {
         let reason =
-            format!("the device does not inject failures of: {}", skipped_kinds.join(", "));
+            format!("the device cannot inject these failures: {}", skipped_kinds.join(", "));
         runner.skip(reason);
     }
     Ok(())

@@ -15,7 +15,8 @@ use crate::{
 /// Number of elements of an operand.
 const LEN: usize = 1 << 15;
 
-/// Number of kernels that delay an upload. A queue that does not wait runs ahead of the upload.
+/// Number of kernels that delay an upload. A queue that does not wait runs its kernel before the
+/// upload.
 const DELAYS: usize = 12;
 
 /// Number of times that the check orders each queue of a pair after the other queue.
@@ -28,13 +29,13 @@ pub(super) fn queue_order(runner: &CheckRunner<'_>) -> Verdict {
     let [none, idle, busy] = [None, Some((&second, false)), Some((&second, true))];
     // The first two cases need a fork that has never had work.
     let cases = [
-        ("the device after an idle fork after a fork", &first, idle, device),
-        ("a fork after an idle fork after the device", device, idle, &first),
+        ("the device after a fork, through an idle fork", &first, idle, device),
+        ("a fork after the device, through an idle fork", device, idle, &first),
         ("the device after a fork", &first, none, device),
         ("a fork after the device", device, none, &first),
         ("a fork after another fork", &first, none, &second),
-        ("a fork of a fork after the fork", &first, none, &fork_of_fork),
-        ("the device after a busy fork after a fork", &first, busy, device),
+        ("a fork after its parent fork", &first, none, &fork_of_fork),
+        ("the device after a fork, through a busy fork", &first, busy, device),
     ];
     for (name, from, via, to) in cases {
         runner.start_step(format!("`order_after`: {name}"));

@@ -22,10 +22,10 @@ use crate::{
 /// rounds.
 const ROUNDS: usize = 9;
 
-/// Number of ways to wait for a queue, which [`Operands::wait`] implements.
+/// Number of ways in which [`Operands::wait`] can wait for a queue.
 const WAITS: usize = 3;
 
-/// Number of ways to wait for a queue without a kernel call.
+/// Number of ways in which [`Operands::wait`] can wait for a queue without a kernel call.
 const WAITS_WITHOUT_WORK: usize = 2;
 
 /// Number of bytes of an upload that fails.

@@ -26,7 +26,7 @@ pub(super) fn queues(runner: &CheckRunner<'_>) -> Verdict {
     drops_operands_in_flight(runner.device)?;
     runner.start_step("download on a forked queue that waits for kernels on the device's queue");
     downloads_after_kernels(runner.device)?;
-    runner.start_step("download after uploads on a fork, with queues ordered in both directions");
+    runner.start_step("download after uploads on a fork, with each queue ordered after the other");
     uploads_between_kernels(runner.device, Some(&runner.device.fork_queue()?))?;
     runner.start_step("`synchronize` after uploads between kernels");
     uploads_between_kernels(runner.device, None)

@@ -35,9 +35,9 @@ const BLOCKS: [usize; 6] = [4096, 1 << 16, 1 << 18, 1 << 20, (1 << 20) + 12, 1 <
 pub(super) fn freed_in_flight(runner: &CheckRunner<'_>) -> Verdict {
     let (device, fork) = (runner.device, &runner.device.fork_queue()?);
     for (name, owner, user) in [
-        ("memory of the device, in use by the device", device, device),
-        ("memory of the device, in use by a fork", device, fork),
-        ("memory of a fork, in use by the device", fork, device),
+        ("memory that the device's queue allocated and uses", device, device),
+        ("memory that the device's queue allocated and a fork uses", device, fork),
+        ("memory that a fork allocated and the device's queue uses", fork, device),
     ] {
         runner.start_step(format!("waits after a free of {name}"));
         let in_case = |CaseFailure(reason)| flaw!("free of {name}: {reason}");

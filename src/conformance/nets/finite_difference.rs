@@ -11,7 +11,7 @@ pub(super) const ROUNDINGS: f64 = 256.0;
 
 /// Numerical derivative of a function with respect to one element of a blob.
 pub(super) struct FiniteDifference {
-    /// Index, in its blob, of the element that is varied.
+    /// Index of the perturbed element in its blob.
     index: usize,
     derivative: f64,
     /// Bound on the error of the derivative.

@@ -72,8 +72,8 @@ fn constants(op: &Lrn) -> (f64, f64) {
 }
 
 /// Returns `s^(−β)`, whose relative error is β times the relative error of `s`. A device may
-/// compute the power through an exponential, which multiplies the error of the exponent by the
-/// exponent's magnitude.
+/// compute the power through an exponential, which multiplies the relative error of the exponent by
+/// the exponent's magnitude.
 fn power(op: &Lrn, s: Expected) -> Expected {
     let exponent = (op.beta * s.value.ln()).abs();
     Expected::approx(

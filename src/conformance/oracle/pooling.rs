@@ -15,7 +15,7 @@ fn window_range(op: &Pool2d, axis: usize, at: usize) -> (Range<usize>, usize) {
 
 /// Calls `body(window, elements, size)` for each window of each plane. `window` is the index of the
 /// window's output, and `elements` are the indices of the window's inputs in row-major order.
-/// `size` is the number of elements of the window in the padded input.
+/// `size` is the number of elements of the padded input in the window.
 fn each_window(op: &Pool2d, mut body: impl FnMut(usize, &[usize], usize)) {
     let ([height, width], plane) = (op.output(), op.input[0] * op.input[1]);
     for (window, position) in (0..op.output_len()).map(|w| (w, w % (height * width))) {
@@ -44,7 +44,7 @@ pub(crate) fn max_pool(op: &Pool2d, x: &[f64], lowest: f64) -> (Vec<f64>, Vec<i3
     (y, mask)
 }
 
-/// Returns the gradient of max pooling, which adds each `dy` to the element that `mask` names.
+/// Returns the gradient of max pooling: each `dy` is added to the element whose index `mask` holds.
 pub(crate) fn max_pool_backward(op: &Pool2d, dy: &[f64], mask: &[i32]) -> Vec<Expected> {
     let mut dx = vec![Expected::zero(); op.input_len()];
     let (from, to) = (op.input[0] * op.input[1], op.output()[0] * op.output()[1]);
@@ -66,8 +66,8 @@ pub(crate) fn average_pool(op: &Pool2d, x: &[f64]) -> Vec<Expected> {
     y
 }
 
-/// Returns the gradient of average pooling, which distributes each `dy` evenly over the elements of
-/// the window.
+/// Returns the gradient of average pooling: each `dy` is distributed evenly over the elements of
+/// its window.
 pub(crate) fn average_pool_backward(op: &Pool2d, dy: &[f64]) -> Vec<Expected> {
     let mut dx = vec![Expected::zero(); op.input_len()];
     each_window(op, |window, elements, size| {

@@ -1,4 +1,4 @@
-//! Oracles for random numbers, which follow the description in [`Random`](crate::kernel::Random)
+//! Oracles for random numbers, written from the description in [`Random`](crate::kernel::Random)
 //! and Salmon et al. 2011. Each oracle computes the elements at the given indices.
 
 use crate::{

@@ -32,47 +32,50 @@ pub(crate) fn solver_update(
         Regularization::L1 => w.signum(),
         Regularization::L2 => w,
     };
-    let (g, g_size) = (scale * dw + decay * penalty, (scale * dw).abs() + (decay * penalty).abs());
-    let mean = |keep: f64, old: f64, new: f64, new_size: f64| {
+    let (g, g_magnitude) =
+        (scale * dw + decay * penalty, (scale * dw).abs() + (decay * penalty).abs());
+    let mean = |keep: f64, old: f64, new: f64, new_magnitude: f64| {
         let value = keep * old + (1.0 - keep) * new;
-        (value, (keep * old).abs() + (1.0 - keep).abs() * new_size)
+        (value, (keep * old).abs() + (1.0 - keep).abs() * new_magnitude)
     };
-    let square = (g * g, 2.0 * g.abs() * g_size);
-    // Computes `rate · numerator / (√squares + delta)` and the magnitude of the result, which bounds
-    // its rounding error, given `numerator` and its magnitude `size`.
-    let divide_by_root = |(numerator, size): (f64, f64), squares: f64, delta: f64| {
+    let square = (g * g, 2.0 * g.abs() * g_magnitude);
+    // Computes `rate · numerator / (√squares + delta)` and its magnitude, given `numerator` and the
+    // magnitude of `numerator`.
+    let divide_by_root = |(numerator, magnitude): (f64, f64), squares: f64, delta: f64| {
         let root = squares.sqrt();
         let divisor = root + delta;
-        let error = size / divisor + numerator.abs() * (g_size + root) / (divisor * divisor);
+        let error =
+            magnitude / divisor + numerator.abs() * (g_magnitude + root) / (divisor * divisor);
         (rate * numerator / divisor, rate * error)
     };
-    let velocity = |keep: f64| (keep * h + rate * g, (keep * h).abs() + rate * g_size);
+    let velocity = |keep: f64| (keep * h + rate * g, (keep * h).abs() + rate * g_magnitude);
     let (change, new_h, new_k) = match op.rule {
         UpdateRule::Sgd { momentum } => (velocity(momentum), velocity(momentum), (k, 0.0)),
         UpdateRule::Nesterov { momentum } => {
-            let (value, size) = velocity(momentum);
+            let (value, magnitude) = velocity(momentum);
             let lookahead = (1.0 + momentum) * value - momentum * h;
-            let size = (1.0 + momentum) * size + (momentum * h).abs();
-            ((lookahead, size), velocity(momentum), (k, 0.0))
+            let magnitude = (1.0 + momentum) * magnitude + (momentum * h).abs();
+            ((lookahead, magnitude), velocity(momentum), (k, 0.0))
         }
         UpdateRule::AdaGrad { delta } => {
             let squares = (h + square.0, h + square.1);
-            (divide_by_root((g, g_size), squares.0, delta), squares, (k, 0.0))
+            (divide_by_root((g, g_magnitude), squares.0, delta), squares, (k, 0.0))
         }
         UpdateRule::RmsProp { decay, delta } => {
             let squares = mean(decay, h, square.0, square.1);
-            (divide_by_root((g, g_size), squares.0, delta), squares, (k, 0.0))
+            (divide_by_root((g, g_magnitude), squares.0, delta), squares, (k, 0.0))
         }
         UpdateRule::AdaDelta { momentum, delta } => {
             let squares = mean(momentum, h, square.0, square.1);
             let ratio = (k + delta) / (squares.0 + delta);
             let s = g * ratio.sqrt();
-            let s_size = g_size * ratio.sqrt() + s.abs() * (1.0 + squares.1 / (squares.0 + delta));
-            let steps = mean(momentum, k, s * s, 2.0 * s.abs() * s_size + s * s);
-            ((rate * s, rate * s_size), squares, steps)
+            let s_magnitude =
+                g_magnitude * ratio.sqrt() + s.abs() * (1.0 + squares.1 / (squares.0 + delta));
+            let steps = mean(momentum, k, s * s, 2.0 * s.abs() * s_magnitude + s * s);
+            ((rate * s, rate * s_magnitude), squares, steps)
         }
         UpdateRule::Adam { beta1, beta2, delta } => {
-            let first_moment = mean(beta1, h, g, g_size);
+            let first_moment = mean(beta1, h, g, g_magnitude);
             let squares = mean(beta2, k, square.0, square.1);
             (divide_by_root(first_moment, squares.0, delta), first_moment, squares)
         }
