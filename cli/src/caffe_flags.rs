@@ -16,15 +16,15 @@ use std::{
 /// Arguments in clap's spelling.
 pub(super) struct ClapArgs {
     pub(super) args: Vec<OsString>,
-    /// Flags of the command `caffe`, in Caffe's spelling, that `args` omits because the subcommand
-    /// does not use them.
+    /// Flags of the command `caffe`, in Caffe's spelling, that the subcommand does not use; `args`
+    /// omits these flags.
     pub(super) unused_flags: Vec<String>,
 }
 
 /// Values that a flag takes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Arity {
-    /// No value: the flag is given or not.
+    /// No value: the flag is present or absent.
     Switch,
     /// `true` or `false`, after an equals sign; without a value, `true`.
     Bool,
@@ -107,9 +107,9 @@ enum Item {
 }
 
 /// Rewrites the arguments of a process for clap. The first argument is the name of the program. The
-/// result starts with the program and the subcommand. A program name that is the name of a tool of
-/// Caffe, such as `convert_imageset`, determines the subcommand. Arguments after `--` stay as they
-/// are.
+/// result starts with the program and the subcommand. If the name of the program is that of one of
+/// Caffe's tools, such as `convert_imageset`, the name determines the subcommand. Arguments after
+/// `--` stay as they are.
 ///
 /// # Errors
 /// Fails if a flag of gflags or glog is not supported. The message starts with the flag.
@@ -186,8 +186,8 @@ fn split_flag(arg: &OsString) -> Option<(String, Option<OsString>)> {
     Some((underscores_to_hyphens(name), value))
 }
 
-/// Appends a flag to the items. If the flag needs a value and has none, takes the value from
-/// `rest`, the arguments that follow the flag.
+/// Appends a flag to `items`. If the flag needs a value and has none, takes the value from `rest`,
+/// the arguments that follow the flag.
 fn add_flag(
     items: &mut Vec<Item>,
     arities: &BTreeMap<String, Arity>,
@@ -251,12 +251,12 @@ fn is_integer(arg: &OsString) -> bool {
     arg.to_str().is_some_and(|text| text.parse::<i32>().is_ok())
 }
 
-/// Returns the subcommand and the flags that replace a tool of Caffe.
+/// Returns the subcommand and the flags that replace one of Caffe's tools.
 fn tool_words(tool: &Tool) -> Vec<OsString> {
     iter::once(&tool.subcommand).chain(tool.flags).map(OsString::from).collect()
 }
 
-/// Removes the subcommand from the items and returns it in clap's spelling. If the subcommand is
+/// Removes the subcommand from `items` and returns it in clap's spelling. If the subcommand is
 /// `help`, also removes and returns the subcommand for which the user requests help.
 fn subcommand_words(items: &mut Vec<Item>) -> Vec<OsString> {
     let mut take_word = || {
@@ -274,8 +274,8 @@ fn subcommand_words(items: &mut Vec<Item>) -> Vec<OsString> {
     words
 }
 
-/// Returns a subcommand or the name of a tool of Caffe in clap's spelling, with the flags that
-/// replace the tool.
+/// Converts a subcommand to clap's spelling. Replaces the name of one of Caffe's tools with a
+/// subcommand and flags.
 fn clap_subcommand(subcommand: OsString) -> Vec<OsString> {
     match subcommand.to_str() {
         Some(name) => match caffe_tools::by_name(name) {

@@ -2,7 +2,7 @@
 
 use std::{ffi::OsStr, path::Path};
 
-/// Program of Caffe: its name, the subcommand that replaces it, and the flags with which the
+/// One of Caffe's programs: its name, the subcommand that replaces it, and the flags with which the
 /// subcommand behaves like the program.
 pub(super) struct Tool {
     name: &'static str,

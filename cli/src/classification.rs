@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 /// Classify an image, with the arguments of Caffe's example program `classification`
 ///
-/// `cortado classify` takes all files except the images as flags, and classifies several images.
+/// `cortado classify` accepts several images, and has a flag for each of the other files.
 #[derive(Args)]
 #[command(
     hide = true,

@@ -89,7 +89,7 @@ fn finite(text: &str) -> Result<f32, String> {
     number.ok_or_else(|| "expected a finite number".into())
 }
 
-/// Formats the predictions for an image like Caffe's example cpp_classification.
+/// Formats the predictions for an image as Caffe's example cpp_classification does.
 fn format_predictions(path: &Path, predictions: &[Prediction]) -> String {
     let mut text = format!("---------- Prediction for {} ----------\n", path.display());
     for Prediction { class, label, score } in predictions {

@@ -38,7 +38,7 @@ pub(super) enum Backend {
     Lmdb,
 }
 
-/// Writer of a new database, which shows a progress line if standard error is a terminal.
+/// Writer of a new database, with a progress line if standard error is a terminal.
 pub(super) struct DatabaseWriter {
     writer: LmdbWriter,
     path: PathBuf,
@@ -76,7 +76,7 @@ impl Drop for ProgressLine {
 
 impl DatabaseWriter {
     /// Creates a database in a temporary folder, which [`Self::finish`] renames to `path`. `total`
-    /// is the number of records, if known. After a call of `new`, Ctrl-C stops the conversion and
+    /// is the number of records, if known. Once `new` has returned, Ctrl-C stops the conversion and
     /// removes the incomplete database.
     pub(super) fn new(path: &Path, args: DatabaseArgs, total: Option<u64>) -> Result<Self> {
         let DatabaseArgs { backend: Backend::Lmdb, force } = args;

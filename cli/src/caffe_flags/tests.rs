@@ -3,7 +3,8 @@
 use super::rewrite;
 use clap::CommandFactory;
 
-/// Returns the rewritten arguments and the unused flags of a command line.
+/// Returns the rewritten arguments of a command line, and the flags that the subcommand does not
+/// use.
 fn rewritten(line: &str) -> Result<(String, Vec<String>), String> {
     let args = line.split(' ').map(Into::into);
     let rewritten = rewrite(&crate::Command::command(), args)?;

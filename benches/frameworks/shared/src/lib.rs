@@ -34,9 +34,9 @@ pub fn noise() -> Vec<f32> {
     numbers.take(2 * points()).collect()
 }
 
-/// Times `work`, which processes `units` units, and prints the median time per unit in
-/// milliseconds. The environment variable `ROUNDS` gives the number of timed rounds; without it,
-/// this function does nothing.
+/// Times `work`, each call of which processes `units` items, and prints the median time per item in
+/// milliseconds. `unit` is the word for an item, such as `image`. The environment variable `ROUNDS`
+/// gives the number of timed rounds; without it, this function does nothing.
 pub fn time<T>(unit: &str, units: usize, mut work: impl FnMut() -> T) {
     let Some(rounds) = number("ROUNDS") else { return };
     let mut duration_of = |calls: usize| {

@@ -1,4 +1,4 @@
-//! Classifies the image of a digit with burn.
+//! Classifies an image of a digit with burn.
 
 use burn::{
     nn::{

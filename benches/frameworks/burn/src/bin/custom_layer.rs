@@ -1,4 +1,4 @@
-//! Custom layer in burn, whose gradient automatic differentiation computes.
+//! Custom layer in burn, with a gradient from automatic differentiation.
 
 use burn::{prelude::*, tensor::DType};
 

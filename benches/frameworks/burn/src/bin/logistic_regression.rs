@@ -1,4 +1,4 @@
-//! Logistic regression in burn, which separates two clusters of points.
+//! Logistic regression in burn that separates two clusters of points.
 
 use burn::{
     module::Initializer,

@@ -1,4 +1,4 @@
-//! Classifies the image of a digit with candle.
+//! Classifies an image of a digit with candle.
 
 use candle_core::{D, DType, Device, Error, Module, Result, Tensor};
 use candle_nn::{Conv2d, Linear, VarBuilder, conv2d, linear, ops::softmax};

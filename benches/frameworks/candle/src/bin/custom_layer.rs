@@ -1,4 +1,4 @@
-//! Custom layer in candle, whose gradient automatic differentiation computes.
+//! Custom layer in candle, with a gradient from automatic differentiation.
 
 use candle_core::{Device, Module, Result, Tensor, Var};
 

@@ -1,4 +1,4 @@
-//! Logistic regression in candle, which separates two clusters of points.
+//! Logistic regression in candle that separates two clusters of points.
 
 use candle_core::{DType, Device, Result, Tensor, Var};
 use candle_nn::{Optimizer, SGD, loss::binary_cross_entropy_with_logit};

@@ -1,4 +1,4 @@
-//! Classifies the image of a digit with cortado, like `examples/classify.rs` but with a timer.
+//! Classifies an image of a digit with cortado, like `examples/classify.rs` but with a timer.
 
 use cortado::{
     classifier::{Classifier, Preprocessing},
