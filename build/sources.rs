@@ -11,7 +11,7 @@ use std::{
 /// Flags of nvcc, except the one for the compute capability.
 const FLAGS: &[&str] = &["-std=c++17", "--ptx"];
 
-/// Compute capabilities for which nvcc compiles each file, in tenths and in ascending order. A GPU
+/// Compute capabilities, times 10, for which nvcc compiles each file, in ascending order. A GPU
 /// runs the PTX of the highest of these capabilities that the GPU supports.
 pub(super) const CAPABILITIES: [u32; 2] = [75, 80];
 

@@ -24,7 +24,7 @@ fn main() -> Result<()> {
     if images.is_empty() {
         images.push("examples/digits/seven.png".into());
     }
-    // The net was trained on pixel values from 0 to 1, without subtraction of a mean.
+    // The net was trained on pixel values from 0 to 1, without mean subtraction.
     let preprocessing = Preprocessing { scale: 1.0 / 256.0, ..Default::default() };
     let definition = "examples/digits/deploy.prototxt";
     let mut classifier = Classifier::open(&CpuDevice::new(), definition, weights, &preprocessing)?;

@@ -66,7 +66,7 @@ fn bandwidths<T: Element>(bench: &Bench) -> Result<()> {
     }
     let copy_rate = rows.iter().find(|row| row.0 == "copy").map_or(f64::NAN, |row| row.3);
     println!("\n### Kernels of {}\n", T::DTYPE.name());
-    println!("| kernel | size | ms | GB/s | of copy rate |\n|---|--:|--:|--:|--:|");
+    println!("| kernel | size | ms | GB/s | share of copy rate |\n|---|--:|--:|--:|--:|");
     for (kernel, size, seconds, rate) in rows {
         let (ms, share, rate) = (seconds * 1e3, 100.0 * rate / copy_rate, rate / 1e9);
         println!("| {kernel} | {size} | {ms:.3} | {rate:.0} | {share:.0} % |");

@@ -8,10 +8,12 @@ use cortado::{Blob, Memory, Result, device::CudaDevice, kernel::Blas, op::Gemm};
 pub(crate) fn table(bench: &Bench) -> Result<()> {
     let (device, brief) = (&bench.device, bench.brief);
     println!(
-        "\n### Copies\n\nRates in GB/s of copies to the GPU (up) and to the host (down). \
+        "\n### Copies\n\nRates in GB/s of copies to the GPU (upload) and to the host (download). \
          `alloc_host` allocates the pinned memory.\n"
     );
-    println!("| bytes | up, pageable | up, pinned | down, pageable | down, pinned |");
+    println!(
+        "| bytes | upload, pageable | upload, pinned | download, pageable | download, pinned |"
+    );
     println!("|--:|--:|--:|--:|--:|");
     let sizes: &[usize] =
         if brief { &[1 << 16] } else { &[1 << 12, 1 << 16, 1 << 20, 1 << 24, 1 << 28] };

@@ -4,7 +4,7 @@
 //!   operations, and any benchmark harness can time a case.
 //! - A [`Survey`] times all cases on one device. A survey compares the rate of each case with the
 //!   bandwidth of `copy` and the speed of `gemm` on the same device. Kernels that fall back to the
-//!   host are marked, and take no part in comparisons.
+//!   host are marked, and excluded from comparisons.
 //! - A [`BreakEven`] compares two surveys. A `BreakEven` gives, for each kernel, the size from
 //!   which one device is faster than the other, without and with the transfers of the operands.
 //!

@@ -116,9 +116,9 @@ impl Survey {
         Ok(Self { device, element: T::DTYPE.name(), timings, peaks })
     }
 
-    /// Returns the share of the device's copy bandwidth, and the share of the device's GEMM rate,
-    /// that a kernel reached. A share is `None` if the kernel, or the kernel that it is compared
-    /// with, fell back to the host.
+    /// Returns a kernel's bandwidth as a share of the device's copy bandwidth, and the kernel's
+    /// FLOP/s as a share of the device's GEMM rate. A share is `None` if the kernel, or the kernel
+    /// that it is compared with, fell back to the host.
     fn shares(&self, timing: &Timing) -> [Option<f64>; 2] {
         let share = |rate: f64, peak: f64| (!timing.fallback && peak > 0.0).then_some(rate / peak);
         let of_copy = share(timing.bandwidth(), self.copy_bandwidth(timing));
@@ -245,8 +245,8 @@ impl fmt::Display for Survey {
         if has_excess {
             writeln!(
                 f,
-                "above 100%: the operands came from a nearer cache than those of the copy or GEMM, or \
-                 another program ran during the copy or GEMM"
+                "above 100%: the operands came from a faster cache level than those of the copy or \
+                 GEMM, or another program ran during the copy or GEMM"
             )?;
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! Runs every benchmark case on every library, with one thread and with two threads.
+//! Runs every benchmark case with every library, on one thread and on two threads.
 
 use cortado::host::Workers;
 use cortado_peers::{Peers, Work, cases};

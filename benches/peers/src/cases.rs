@@ -78,7 +78,8 @@ pub(crate) fn vector<T: Element>(len: usize, [min, max]: [f64; 2]) -> Operand<T>
     x
 }
 
-/// Returns a run named `copy`, which copies `len` elements and shows the limit of memory bandwidth.
+/// Returns a run named `copy`, which copies `len` elements and shows the limit that the memory
+/// bandwidth sets.
 pub(crate) fn copy<T: Element>(len: usize) -> Run {
     let (x, y) = (vector::<T>(len, [-1.0, 1.0]), Operand::zeros(len));
     Run::new("copy", move || y.get_mut().copy_from_slice(std::hint::black_box(&x.get())))

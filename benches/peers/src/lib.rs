@@ -3,8 +3,8 @@
 //! The benchmark prints a message for each missing library. The following environment variables
 //! give the paths of the BLAS libraries:
 //!
-//! - `CORTADO_PEER_OPENBLAS`: a library with `cblas_sgemm` or, like the Python package
-//!   `scipy-openblas32`, `scipy_cblas_sgemm`.
+//! - `CORTADO_PEER_OPENBLAS`: a library that exports `cblas_sgemm` or, as the library in the Python
+//!   package `scipy-openblas32` does, `scipy_cblas_sgemm`.
 //! - `CORTADO_PEER_MKL`: the library `libmkl_rt.so`, in the same folder as the other MKL libraries.
 //!   To run MKL on more than one thread, set the environment variable `MKL_THREADING_LAYER=GNU`.
 //!

@@ -36,7 +36,8 @@ const SHAPES: [[usize; 3]; 17] = [
     [4096, 1, 4096],
 ];
 
-/// `[m, n, k]` of each transposed GEMM: two square matrices, followed by GEMMs of backward passes.
+/// `[m, n, k]` of each GEMM with transposed operands: two square matrices, followed by GEMMs of
+/// backward passes.
 const TRANSPOSED: [[usize; 3]; 6] = [
     [256, 256, 256],
     [1024, 1024, 1024],
@@ -264,7 +265,7 @@ fn half_precision_gemm(list: &mut Vec<Case>) {
 }
 
 /// Adds cases of batched GEMM with small matrices. Libraries other than cortado compute each GEMM
-/// of the batch by a separate call.
+/// of the batch with a separate call.
 fn batched_gemm<T: Real>(list: &mut Vec<Case>) {
     for (count, [m, n, k]) in [(64, [16, 16, 16]), (64, [20, 64, 25]), (16, [50, 64, 500])] {
         let op = Gemm::<T>::new(m, n, k);

@@ -91,7 +91,7 @@ fn level1(list: &mut Vec<Case>, n: usize) {
         }),
     );
     // The factor of `scal` is −1, because repeated scaling by a factor of smaller magnitude would
-    // give subnormal numbers, which take ten times as long.
+    // give subnormal numbers, with which arithmetic takes ten times as long.
     add_case(
         "scal",
         2,
