@@ -169,7 +169,7 @@ const SIMULATED: &str = "simulated";
 #[cfg(not(feature = "cuda"))]
 const CUDA_DISABLED: &str = "this build lacks the feature `cuda`";
 
-/// Returns the ordinal of the GPU called `name`; `None` for any other name.
+/// Returns the ordinal of the GPU called `name`, or `None` if `name` is not the name of a GPU.
 fn gpu_ordinal(name: &str) -> Option<u32> {
     match name.strip_prefix("cuda")? {
         "" => Some(0),

@@ -34,7 +34,7 @@ pub(super) struct Handle {
     pub(super) device: Box<dyn ErasedDevice>,
     /// One `Box<dyn Kernels<T>>` for each element type `T`.
     pub(super) kernels: [Box<dyn Any + Send + Sync>; 4],
-    /// The limit of the memory of this handle, its clones and its forks.
+    /// Limit on the memory that this handle, its clones and its forks allocate together.
     pub(super) memory_limit: Option<Arc<MemoryLimit>>,
 }
 
@@ -62,10 +62,10 @@ impl AnyDevice {
 
     /// Returns a handle to the same device, which allocates at most `bytes` bytes on the device and
     /// the host together. Clones and forks of the handle share the limit. The limit applies to the
-    /// memory of blobs, but not to files in memory or to the workspaces of kernels.
+    /// memory of blobs, but not to buffers of file contents or to the workspaces of kernels.
     ///
     /// An allocation that would exceed the limit returns [`Error::MemoryLimit`] and has no effect.
-    /// The error of a net also names the layer and the blob.
+    /// If a blob of a net exceeds the limit, the error also names the layer and the blob.
     ///
     /// ```
     /// use cortado::{AnyDevice, Blob, CpuDevice, Error};

@@ -8,8 +8,8 @@ use crate::{
 use cust::sys::{CUdeviceptr, cuMemsetD8Async};
 use std::{fmt, sync::Arc};
 
-/// A range of device memory. Dropping the buffer frees the memory after all queued work that uses
-/// it.
+/// A range of device memory. When the buffer is dropped, the driver frees the memory after all
+/// queued work that uses the memory is done.
 ///
 /// ```no_run
 /// use cortado::{Memory, device::CudaDevice};
@@ -99,7 +99,7 @@ impl Drop for CudaBuffer {
             return;
         }
         for user in self.users.get_mut() {
-            // `order_after` fails only if the GPU is lost, together with all of its memory.
+            // `order_after` fails only if the GPU, and with it all of its memory, is lost.
             let _ = self.owner.order_after(user);
         }
         self.owner.context.pool.give(self.address, self.owner.raw());

@@ -132,7 +132,7 @@ impl CudaBuilder {
         Self { gemm_backend, ..self }
     }
 
-    /// Allows GEMM and convolution to round `f32` operands to TF32 (10-bit mantissa), the input
+    /// Allows GEMM and convolution to round `f32` operands to TF32 (10-bit mantissa), an input
     /// format of tensor cores. By default, `f32` operands are not rounded to TF32. A GPU of compute
     /// capability below 8.0 never rounds to TF32.
     #[must_use]
@@ -171,8 +171,8 @@ impl CudaBuilder {
     }
 
     /// Opens GPU number `ordinal`, counted from 0. Devices on the same GPU share the GPU's context,
-    /// compiled kernels and cached memory. These are freed when the last device and its buffers are
-    /// dropped.
+    /// compiled kernels and cached memory, which are freed when all devices on the GPU and all of
+    /// their buffers have been dropped.
     ///
     /// # Errors
     /// [`Error::Device`] if the driver, the GPU or the requested cuBLAS is missing, if the driver

@@ -64,7 +64,7 @@ impl CudaFailure {
         matches!(self.code, 214 | 220 | 226 | 700 | 702 | 710 | 714..=719 | 999)
     }
 
-    /// Adds the pending kernel launches, if one of these launches may have caused the error.
+    /// Adds the pending kernel launches to the error, if one of these launches may have caused it.
     pub(super) fn with_launches(mut self, launches: impl FnOnce() -> Vec<PendingLaunch>) -> Self {
         if self.may_come_from_queued_work() {
             self.launches = launches();

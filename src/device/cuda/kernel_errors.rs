@@ -24,7 +24,7 @@ pub(super) enum KernelError {
 const KINDS: [(&str, &str); 3] = [
     ("label", "is neither a class number nor the ignored label"),
     ("index", "is outside the table"),
-    ("to_indices", "is not an index below the bound"),
+    ("to_indices", "is not an integer in the range of valid indices"),
 ];
 
 /// One word per kind of invalid value: 0, or the bitwise complement of the position of the first
@@ -57,7 +57,7 @@ impl KernelErrorFlags {
         Ok(Self(words))
     }
 
-    /// Returns the address of the error word of `kind`. The GPU and the host use the same address.
+    /// Returns the address of the error word of `kind`, which is the same on the GPU and the host.
     pub(super) fn address(&self, kind: KernelError) -> CUdeviceptr {
         self.0.as_ptr() as CUdeviceptr + (size_of::<AtomicU64>() * kind as usize) as u64
     }

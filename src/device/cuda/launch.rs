@@ -260,8 +260,8 @@ impl<'a> Launch<'a> {
         if context.synchronous { self.device.stream.wait() } else { Ok(()) }
     }
 
-    /// Returns whether the arguments have the sizes that the PTX declares, each rounded up to a
-    /// multiple of eight bytes.
+    /// Returns whether each argument has the size that the PTX declares, rounded up to a multiple
+    /// of eight bytes.
     fn arguments_match(&self) -> bool {
         let ends = self.starts.iter().copied().skip(1).chain([self.words.len()]);
         let sizes = self.starts.iter().zip(ends).map(|(start, end)| end - start);

@@ -23,8 +23,8 @@ impl Memory for CudaDevice {
 
     fn upload(&self, src: &[u8], dst: &mut CudaBuffer, offset: usize) -> Result<()> {
         let Some(address) = self.copy_address(dst, offset, src.len())? else { return Ok(()) };
-        // SAFETY: `copy_address` checked that `dst` holds `src.len()` bytes from `address` on.
-        // `src` stays borrowed until `wait` returns, after the copy is done.
+        // SAFETY: `copy_address` checked that `dst` holds `src.len()` bytes starting at `address`.
+        // `wait` returns when the copy is done, and `src` stays borrowed until then.
         let result = unsafe {
             cuMemcpyHtoDAsync_v2(address, src.as_ptr().cast(), src.len(), self.stream.raw())
         };
@@ -34,8 +34,8 @@ impl Memory for CudaDevice {
 
     fn download(&self, src: &CudaBuffer, offset: usize, dst: &mut [u8]) -> Result<()> {
         let Some(address) = self.copy_address(src, offset, dst.len())? else { return Ok(()) };
-        // SAFETY: `copy_address` checked that `src` holds `dst.len()` bytes from `address` on.
-        // `dst` stays borrowed until `wait` returns, after the copy is done.
+        // SAFETY: `copy_address` checked that `src` holds `dst.len()` bytes starting at `address`.
+        // `wait` returns when the copy is done, and `dst` stays borrowed until then.
         let result = unsafe {
             cuMemcpyDtoHAsync_v2(dst.as_mut_ptr().cast(), address, dst.len(), self.stream.raw())
         };
@@ -82,7 +82,7 @@ impl CudaDevice {
     /// the context current. Returns `None` if `bytes` is 0.
     ///
     /// # Errors
-    /// [`Error::Range`] if the buffer does not hold `bytes` bytes from `offset` on.
+    /// [`Error::Range`] if the buffer does not hold `bytes` bytes starting at `offset`.
     fn copy_address(
         &self,
         buffer: &CudaBuffer,

@@ -10,14 +10,14 @@ use std::collections::HashMap;
 pub(super) struct PtxKernel {
     /// Symbol of the kernel.
     pub(super) name: &'static str,
-    /// Lowest compute capability with this kernel, in tenths.
+    /// Lowest compute capability for which this kernel exists, times 10.
     pub(super) capability: u32,
     module: usize,
     /// Size of each kernel parameter, in bytes.
     pub(super) parameters: &'static [usize],
 }
 
-// The build script defines three tables: `CAPABILITIES`, the compute capabilities in tenths and in
+// The build script defines three tables: `CAPABILITIES`, the compute capabilities times 10, in
 // ascending order; `MODULES`, the PTX of each source file for each of these capabilities; and
 // `KERNELS`, the kernels sorted by name.
 include!(concat!(env!("OUT_DIR"), "/cuda_kernels.rs"));
@@ -29,7 +29,7 @@ fn find(name: &str) -> Option<&'static PtxKernel> {
 
 /// The modules that a context has loaded.
 pub(super) struct Modules {
-    /// Compute capability of the GPU, in tenths.
+    /// Compute capability of the GPU, times 10.
     capability: u32,
     loaded: Mutex<LoadedModules>,
 }
@@ -48,8 +48,8 @@ pub(super) struct Function(pub(super) CUfunction);
 unsafe impl Send for Function {}
 
 impl Modules {
-    /// Creates an empty set of modules for a GPU. `capability` is the GPU's compute capability in
-    /// tenths, and is at least the first of `CAPABILITIES`.
+    /// Creates an empty set of modules for a GPU. `capability` is the GPU's compute capability
+    /// times 10, and is at least the first of `CAPABILITIES`.
     pub(super) fn new(capability: u32) -> Self {
         Self { capability, loaded: Mutex::default() }
     }

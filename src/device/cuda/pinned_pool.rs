@@ -61,7 +61,7 @@ pub(super) struct Block {
 
 // SAFETY: the block owns its memory.
 unsafe impl Send for Block {}
-// SAFETY: a shared reference to a block only gives read access.
+// SAFETY: a shared reference to a block gives only read access.
 unsafe impl Sync for Block {}
 
 impl Block {

@@ -1,4 +1,4 @@
-//! Queues (CUDA streams), and the ordering of one queue after another.
+//! Queues (CUDA streams), and dependencies between queues.
 
 use super::{
     context::Context,
@@ -20,7 +20,7 @@ use std::{
 /// A queue (CUDA stream) of a GPU. Dropping a `Stream` does not cancel queued work.
 pub(super) struct Stream {
     pub(super) context: Arc<Context>,
-    /// Limit on the memory of the opened device, which all queues of the device share.
+    /// Memory limit that all queues of the opened device share.
     pub(super) budget: Arc<MemoryBudget>,
     raw: CUstream,
     /// Flags in which kernels report invalid values, created for the first kernel that needs the

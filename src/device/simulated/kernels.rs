@@ -87,8 +87,9 @@ macro_rules! bind_len {
     };
 }
 
-/// Reserves the device memory of a further output before the kernel discards the value of its first
-/// output. If one output does not fit in device memory, the other outputs keep their values.
+/// Reserves the device memory of an output other than the first, before the kernel discards the
+/// value of its first output. If one output does not fit in device memory, the other outputs keep
+/// their values.
 macro_rules! reserve_output {
     (overwrite $x:ident) => {
         let mut $x = $x;

@@ -1,7 +1,7 @@
 //! Poison, the byte pattern of uninitialized and stale memory.
 
-/// Byte pattern that fills uninitialized and stale memory; the pattern is NaN in every element
-/// type, and an index outside every range.
+/// Byte pattern that fills uninitialized and stale memory: NaN in every element type, and an
+/// out-of-range index.
 pub const POISON: [u8; 2] = [0xfd, 0x7f];
 
 /// Overwrites `bytes` with [`POISON`].

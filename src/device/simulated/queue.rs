@@ -1,4 +1,4 @@
-//! In-order queues that delay their work until a caller waits for it.
+//! In-order queues, each of which delays its work until a caller waits for the queue.
 //!
 //! Decisions:
 //! - Work stays queued until a caller waits for the queue, or the queue exceeds its size limits.

@@ -50,7 +50,7 @@ pub(super) struct DeviceState {
     counters: Mutex<Counters>,
     /// Locked while a thread runs queued work: the whole device runs one work item at a time.
     run_lock: Mutex<()>,
-    /// Freed and poisoned memory, oldest first.
+    /// Freed memory, which is poisoned; oldest first.
     freed_memory: Mutex<Vec<HostBytes>>,
 }
 

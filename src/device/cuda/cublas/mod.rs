@@ -137,7 +137,7 @@ struct Handle {
     _workspace: CudaBuffer,
 }
 
-// SAFETY: any thread may use a handle, but only one at a time, which a mutex ensures.
+// SAFETY: any thread may use a handle, but only one thread at a time, which a mutex ensures.
 unsafe impl Send for Handle {}
 
 impl Handle {
@@ -189,7 +189,8 @@ fn operation(trans: Transpose) -> c_int {
     }
 }
 
-/// Returns the `cudaDataType` of an element type and the `cublasComputeType_t` of its sums.
+/// Returns the `cudaDataType` of an element type and the `cublasComputeType_t` of sums of such
+/// elements.
 fn cuda_types(element: DType) -> (c_int, c_int) {
     const COMPUTE_32F: c_int = 68;
     const COMPUTE_64F: c_int = 70;

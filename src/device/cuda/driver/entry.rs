@@ -49,9 +49,9 @@ pub(crate) fn raw_code() -> c_uint {
     LAST_ERROR.get()
 }
 
-/// Returns a result code unchanged if `cust` declares it. The enumeration of result codes in `cust`
-/// ends with CUDA 11.4, and any other value would be undefined behaviour. All other codes become
-/// `CUDA_ERROR_UNKNOWN`; [`raw_code`] returns the original code.
+/// Returns `code` if `cust` declares it, and otherwise `CUDA_ERROR_UNKNOWN`; [`raw_code`] returns
+/// the original code. The enumeration of result codes in `cust` ends with CUDA 11.4, and an
+/// undeclared value of the enumeration would be undefined behaviour.
 pub(super) fn to_cust_code(code: c_uint) -> c_uint {
     if code != 0 {
         LAST_ERROR.set(code);

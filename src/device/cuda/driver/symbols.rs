@@ -1,6 +1,6 @@
 //! The driver's entry points, with the signatures of `cust::sys`. The file defines all functions
-//! that `cust` declares, so that a program links without the driver, and the functions that only
-//! this crate calls.
+//! that `cust` declares, so that a program links without the driver. The file also defines the
+//! functions that only this crate calls.
 
 use super::entry::{cuGetErrorString, entry_points};
 use cust::sys::*;

@@ -24,8 +24,8 @@ use zerocopy::{FromBytes, Immutable, IntoBytes};
 /// time.
 const COLUMNS_BYTES: usize = 256 << 20;
 
-/// Elements that a window's taps read along an axis; equivalent to the argument struct `TapAxis` of
-/// the CUDA kernels.
+/// Positions that the taps of each window read along an axis; equivalent to the argument struct
+/// `TapAxis` of the CUDA kernels.
 #[repr(C)]
 #[derive(Clone, Copy, FromBytes, Immutable, IntoBytes)]
 struct TapAxis {
@@ -117,7 +117,7 @@ impl<'a> Groups<'a> {
         }
     }
 
-    /// Returns, for each axis, the image elements that the taps read.
+    /// Returns, for each axis, the positions in the image that the taps of each window read.
     fn image_axes(&self) -> [TapAxis; AXES] {
         self.axes.map(|axis| TapAxis {
             range: axis.input as u32,
@@ -130,7 +130,7 @@ impl<'a> Groups<'a> {
         })
     }
 
-    /// Returns, for each axis, the elements of `dy` that contribute to the gradient of an image
+    /// Returns, for each axis, the positions in `dy` that contribute to the gradient of each image
     /// element, for a convolution with stride 1.
     fn gradient_axes(&self) -> [TapAxis; AXES] {
         self.image_axes().map(|axis| TapAxis {
@@ -300,8 +300,8 @@ impl<'a> Groups<'a> {
         }
         let columns = self.channels * op.window().taps();
         let k = op.batch() * op.window().positions();
-        // Large tiles are faster even if there are only a few tiles, because the sums are long and
-        // can be split among more blocks.
+        // Large tiles are faster even if there are only a few tiles, because the sums are long
+        // enough to be split among many blocks.
         let tiles = device.tiles(T::DTYPE, self.outputs, columns, k.div_ceil(1024) * op.groups());
         let blocks = tiles.count(self.outputs, columns) * op.groups();
         let split = device.split_tiles(blocks, k);

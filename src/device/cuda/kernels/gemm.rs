@@ -1,4 +1,4 @@
-//! Launches of the tiled GEMM (`kernels/gemm.cu`), and tile shapes, which convolutions also use.
+//! Launches of the tiled GEMM (`kernels/gemm.cu`), and tile shapes of GEMM and convolution.
 
 use super::{output_slice, split_reduction::SplitReduction};
 use crate::{
@@ -107,7 +107,7 @@ impl CudaDevice {
         self.context().modules.find(&symbol).is_some()
     }
 
-    /// Returns whether the GPU has kernels for the element type, and the GEMMs of a batch are small
+    /// Returns whether the GPU has kernels for the element type and the GEMMs of a batch are small
     /// enough for the kernels' 32-bit indices.
     pub(super) fn supports_gemm<T: Element>(&self, op: &op::Gemm<T>, batch: &GemmBatch) -> bool {
         let tiles = TileShape::LOW.count(op.m, op.n).max(TileShape::SMALL.count(op.m, op.n));
@@ -118,8 +118,9 @@ impl CudaDevice {
             && tiles.saturating_mul(batch.count) <= max / 64
     }
 
-    /// Computes `Cᵢ ← α·op(Aᵢ)·op(Bᵢ) + β·Cᵢ`, which the ledger records as `kernel_name`. The
-    /// caller has checked the operand lengths, and passes whether the GEMMs overwrite all of `c`.
+    /// Computes `Cᵢ ← α·op(Aᵢ)·op(Bᵢ) + β·Cᵢ`; the ledger records the call as `kernel_name`. The
+    /// caller has checked the operand lengths. `overwrites` is whether the GEMMs overwrite all
+    /// elements of `c`.
     #[track_caller]
     pub(super) fn launch_gemm<T: Element>(
         &self,

@@ -17,7 +17,7 @@ const WARP_BYTES: usize = 512;
 const MAX_BLOCKS: usize = 1 << 20;
 
 impl CudaDevice {
-    /// Computes `y ← α·op(A)·x + β·y`, which the ledger records as `kernel_name`. The caller has
+    /// Computes `y ← α·op(A)·x + β·y`; the ledger records the call as `kernel_name`. The caller has
     /// checked the operand lengths.
     #[track_caller]
     pub(super) fn launch_gemv<T: Element>(

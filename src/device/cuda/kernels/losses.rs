@@ -91,7 +91,7 @@ fn sum_blocks(n: usize, threads: usize) -> usize {
 impl CudaDevice {
     /// Launches a kernel whose `blocks` blocks store partial sums, and a second kernel that stores
     /// the mean to `y`. If `blocks` is 1, the first kernel stores the mean to `y`. The caller has
-    /// added all arguments except the partial sums and `y` to `launch`.
+    /// added to `launch` all arguments except the partial sums and `y`.
     #[track_caller]
     fn mean<T: Element>(
         &self,

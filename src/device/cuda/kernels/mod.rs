@@ -1,5 +1,5 @@
-//! Launches of the CUDA kernels. Each file launches the kernels of one kernel family or one CUDA
-//! source file.
+//! Launches of the CUDA kernels. Each module contains the launches of one kernel family or of one
+//! CUDA source file.
 
 use super::{CudaBuffer, CudaDevice, launch::Launch};
 use crate::{

@@ -32,8 +32,8 @@ const PART_LEN: usize = 1 << 12;
 type Sums = [f64; 2];
 
 impl CudaDevice {
-    /// Prepares a launch of a softmax kernel: `name`, in which one thread computes each row, or
-    /// `by_block`, in which a thread block computes each row.
+    /// Prepares a launch of a softmax kernel: `name`, which uses one thread per row, or `by_block`,
+    /// which uses one thread block per row.
     #[track_caller]
     fn softmax_kernel<T: Element>(
         &self,

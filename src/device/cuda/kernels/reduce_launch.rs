@@ -37,7 +37,7 @@ pub(super) enum Layout {
 pub(super) struct ReductionLaunch<T: Element> {
     /// Name of the kernel that the ledger records.
     pub kernel_name: &'static str,
-    /// Name of the reduction rule, as it occurs in kernel symbols.
+    /// Name of the reduction in the symbols of its kernels, such as `dot`.
     pub rule: &'static str,
     pub divisor: T::Acc,
     pub beta: T::Acc,
