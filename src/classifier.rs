@@ -106,7 +106,7 @@ pub struct Prediction {
     pub class: usize,
     /// Name of the class, if the classifier has labels.
     pub label: Option<String>,
-    /// Score of the class, which is a probability if the net ends in a Softmax layer.
+    /// Score of the class; a probability if the net ends in a Softmax layer.
     pub score: f32,
 }
 

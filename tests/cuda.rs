@@ -73,7 +73,7 @@ fn gpu_with(
     Some(builder.open(ordinal).unwrap())
 }
 
-/// Opens a simulated GPU for a test that no real GPU can run.
+/// Opens a simulated GPU for a test that cannot run on a real GPU.
 fn simulated_gpu(ordinal: u32) -> Option<CudaDevice> {
     if gpu_required() { None } else { gpu(ordinal) }
 }
@@ -156,7 +156,7 @@ fn an_unknown_ordinal_and_a_second_driver_are_errors() {
     assert!(message.contains(expected), "{message}");
 }
 
-/// Returns the message of the error with which GPU 0 of the test driver fails to open.
+/// Opens GPU 0 of the test driver, which must fail, and returns the error message.
 fn error_of_gpu(driver: &Path) -> String {
     CudaDevice::builder().driver_path(driver).open(0).unwrap_err().to_string()
 }
@@ -260,7 +260,8 @@ fn devices_on_one_gpu_load_each_module_once() {
         };
         let devices = [0, 0, 1].map(|ordinal| gpu(ordinal).unwrap());
         devices.iter().for_each(scale);
-        // The last device on a GPU unloads the modules, and a later device loads them again.
+        // Dropping the last device on a GPU unloads the modules, and a later device loads them
+        // again.
         drop(devices);
         scale(&gpu(0).unwrap());
     }

@@ -70,8 +70,8 @@ pub enum Outcome {
     Fallback,
     /// The check failed.
     Failed(Failure),
-    /// The kit skipped the check or a part of it, and found no failure. The string is the
-    /// reason why the kit skipped it.
+    /// The kit skipped the check or a part of it, and found no failure. The string gives the reason
+    /// for the skip.
     Skipped(String),
 }
 
@@ -84,7 +84,7 @@ pub(super) struct Settings {
     pub(super) timeout: Duration,
 }
 
-/// Result of running a check: passed, failed or hanging.
+/// Result of running a check: passed, failed or hung.
 pub(super) enum End {
     Passed(Passed),
     Failed(Failure),

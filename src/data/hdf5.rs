@@ -206,7 +206,8 @@ impl Hdf5Rows {
     }
 
     /// Returns the index of the random number stream that shuffles the files in epoch `epoch`. The
-    /// next streams shuffle the rows of the first, second, … file of the epoch.
+    /// streams with the following indices shuffle the rows of the first, second, … file of the
+    /// epoch.
     fn first_shuffle(&self, epoch: u64) -> u64 {
         epoch.wrapping_mul(self.files.len() as u64 + 1)
     }

@@ -142,8 +142,9 @@ fn load<const AXES: usize>(path: &Path) -> Result<([usize; AXES], Vec<u8>)> {
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 
 /// Reads the header and the uncompressed values from `file`. `stored` is the length of the file at
-/// `path`, and `is_gzip` tells whether that file is compressed. Fails before the allocation if the
-/// header states more values than `stored`, or more than the limit of a compressed file.
+/// `path`, and `is_gzip` tells whether that file is compressed. Fails before it allocates the
+/// values if the header states more values than `stored`, or, for a compressed file, more than
+/// [`limits::check_expanded`] allows.
 fn parse<const AXES: usize>(
     path: &Path,
     mut file: impl Read,

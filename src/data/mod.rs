@@ -5,9 +5,9 @@
 //! - [`LmdbReader`] and [`LmdbWriter`] read and write LMDB databases without the C library.
 //! - Random choices, such as the crop of a record, depend only on a key and the record's number, so
 //!   that a seed yields bit-identical batches for any number of threads.
-//! - [`QueuePair`]s pass a fixed number of records and batches back and forth between the threads
-//!   and the net, so that their memory is reused. Closing a queue wakes all threads that wait on
-//!   the queue, so that no thread waits forever.
+//! - A [`QueuePair`] passes filled records or batches to the consumer, and passes consumed ones
+//!   back to the producer, which reuses their memory. Closing a queue wakes all threads that wait
+//!   on the queue, so that no thread waits forever.
 
 mod database_kind;
 mod datum;

@@ -50,9 +50,8 @@ pub struct PrefetchOptions {
 /// A thread that transforms records and uploads them while the net computes on earlier batches.
 ///
 /// Batch j holds `size` records of the reader, starting at record j · `size`. Several threads
-/// transform the records of a large batch. The prefetcher recycles a fixed number of batches. The
-/// caller gets a batch from [`next`](Self::next), and returns the batch for reuse with
-/// [`recycle`](Self::recycle).
+/// transform the records of a large batch. The caller gets a batch from [`next`](Self::next), and
+/// returns the batch for reuse with [`recycle`](Self::recycle).
 ///
 /// The prefetching thread ends at its first error, or when the prefetcher is dropped. Dropping the
 /// prefetcher joins the prefetching thread. If the prefetching thread failed and
@@ -100,7 +99,7 @@ struct Shared<T: Element> {
 
 /// The maximum number of batches prepared ahead. A larger number would only use more memory.
 const MAX_DEPTH: usize = 1024;
-/// The shortest wait for data that the prefetcher logs.
+/// The time for which [`Prefetcher::next`] waits for data before it logs the wait.
 const SLOW_WAIT: Duration = Duration::from_secs(1);
 
 impl<T: Element> Prefetcher<T> {
@@ -204,8 +203,8 @@ impl<T: Element> Prefetcher<T> {
 
     /// Waits for and returns the next batch, whose blobs are valid on host and device.
     ///
-    /// If the caller holds all batches, `next` allocates another batch. A batch that the caller
-    /// does not recycle costs memory, but blocks no thread.
+    /// If the caller holds all batches of the prefetcher, `next` allocates another batch. A batch
+    /// that the caller does not recycle costs memory, but blocks no thread.
     ///
     /// # Errors
     /// Returns the error or panic that ended the prefetching thread, with the source and the record
@@ -288,7 +287,7 @@ impl<T: Element> Shared<T> {
         Ok((shared, thread))
     }
 
-    /// Fills batches until the queues are closed. Closes the queues after an error.
+    /// Fills batches until an error occurs or the queues are closed, and then closes the queues.
     fn run(&self, filler: &mut BatchFiller) {
         if let Err(error) = catch_panic(|| self.fill_batches(filler)) {
             self.error.set(error);

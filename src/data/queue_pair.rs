@@ -6,7 +6,7 @@ use super::queue::BlockingQueue;
 ///
 /// The producer pops an item from `free`, fills the item and pushes it to `full`. The consumer pops
 /// an item from `full` and returns it to `free`. The queues do not wait for pending transfers from
-/// or to an item: see [`Batch`](super::Batch).
+/// or to the memory of an item: see [`Batch`](super::Batch).
 ///
 /// ```
 /// use cortado::data::QueuePair;

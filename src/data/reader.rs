@@ -45,8 +45,8 @@ pub struct DataReader {
     _thread: Arc<JoinOnDrop>,
 }
 
-/// The name of a source, and the counts from which an error message derives the position of a
-/// record in the source.
+/// The name of a source, and the counts that determine the position of a record in the source.
+/// Error messages contain the name and the position.
 struct SourceName {
     source: String,
     records: Option<u64>,
@@ -214,8 +214,8 @@ impl DataReader {
     }
 
     /// Returns the number of the next record. Record numbers start at 0, or at the argument `first`
-    /// of [`resumed`](Self::resumed). They count the records of all readers and do not restart when
-    /// the source repeats.
+    /// of [`resumed`](Self::resumed). Record numbers count the records of all readers, and do not
+    /// restart when the source repeats.
     pub fn next_record(&self) -> u64 {
         self.number
     }
@@ -268,7 +268,8 @@ impl ReaderQueues {
 }
 
 impl ReadThread {
-    /// Reads records until all queues are closed. Closes the queues after an error.
+    /// Reads records until an error occurs or all queues are closed. After an error, closes the
+    /// queues.
     fn run(mut self) {
         let Err(error) = self.read() else { return };
         let text = error.to_string();

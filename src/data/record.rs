@@ -105,7 +105,7 @@ impl Record {
     }
 }
 
-/// Resizes `values` to the number of values of `shape`, or clears `values` if the resize fails.
+/// Resizes `values` to the product of the extents `shape`, or clears `values` if the resize fails.
 fn resize<S: Copy + Default>(values: &mut Vec<S>, shape: [usize; 3]) -> Result<()> {
     let result = Shape::new(&shape).and_then(|shape| {
         let count = shape.count();

@@ -39,7 +39,7 @@ pub(super) fn warnings(text: &str) -> Vec<String> {
     LOGGER.0.lock().iter().filter(|line| line.contains(text)).cloned().collect()
 }
 
-/// Waits until `done` returns true. Panics with `message` after [`TIMEOUT`].
+/// Waits until `done` returns true. Panics with `message` if the wait exceeds [`TIMEOUT`].
 pub(super) fn wait_until(done: impl Fn() -> bool, message: &str) {
     let start = Instant::now();
     while !done() {

@@ -94,7 +94,7 @@ macro_rules! kernels {
 
             /// `y ← α·op(A)·x + β·y`. If β = 0, the kernel does not read `y`. If α = 0 or `x` is
             /// empty, the kernel reads neither `A` nor `x`, and `y ← β·y`. Elements between the
-            /// rows of `A` do not affect the result. `x` may be a part of the view of `A`.
+            /// rows of `A` do not affect the result. `x` may be a part of the view `a`.
             ///
             /// Lengths: `a` has at least `(m − 1)·lda + n` elements, or may be empty if `m` or `n`
             /// is 0. `x` and `y` have the lengths that [`Gemv::lengths`] returns.
@@ -107,7 +107,7 @@ macro_rules! kernels {
             /// 0, the kernel reads neither `A` nor `B`, and `C ← β·C`. Otherwise a NaN or an
             /// infinity in `A` or `B` reaches each element of `C` that depends on it, even if the
             /// other factor is 0. `A` and `B` may be the same view. Elements between the rows of a
-            /// matrix, and after its last row, do not affect the result. Such elements of `C` are
+            /// matrix, and after its last row, do not affect the result. In `c`, these elements are
             /// unchanged.
             ///
             /// Lengths: `a`, `b` and `c` have at least the lengths that [`Gemm::spans`] returns.
@@ -125,7 +125,8 @@ macro_rules! kernels {
             /// unchanged. A batch of 0 GEMMs changes nothing, and accepts operands of any length.
             ///
             /// Lengths: with `count` GEMMs, `a` has at least `(count − 1)·stride_a` elements more
-            /// than its span in [`Gemm::spans`]. `b` and `c` have the corresponding lengths.
+            /// than its span in [`Gemm::spans`]. The same holds for `b` with `stride_b`, and for
+            /// `c` with `stride_c`.
             fn gemm_batched<T: Element>(
                 op: &Gemm<T>, batch: &GemmBatch, a: read T, b: read T, c: update T
             ) { batch.check(op, a, b, c) }

@@ -4,7 +4,7 @@
 //! The source file of a kernel family declares each kernel once, inside a macro `kernels!`. The
 //! macro `kernels!` passes all declarations of the family to another macro. `declare_family!`
 //! expands the declarations to the family's trait, fallbacks, functions on slices and kernel names.
-//! The simulated device expands the same declarations to its implementation.
+//! The kernels of the simulated device expand from the same declarations.
 
 use crate::{
     error::Result,
@@ -23,24 +23,25 @@ use crate::{
 /// ) { axis.check_affine(x, scale, shift, y) }
 /// ```
 ///
-/// An argument of a declaration is a parameter, passed by value or by reference, if no keyword
-/// precedes its type. An argument is an operand if one of the following keywords precedes its
-/// element type:
+/// An argument without a keyword before its type is not an operand; the kernel takes it by value or
+/// by reference, as declared. An argument is an operand if one of the following keywords precedes
+/// its element type:
 /// - `read T`: a [`View`](crate::View) that the kernel reads;
 /// - `optional T`: an `Option<View>` that the kernel reads;
-/// - `update T`: a [`ViewMut`](crate::ViewMut) that the kernel reads and writes, or writes in part;
+/// - `update T`: a [`ViewMut`](crate::ViewMut) that the kernel reads and writes, or of which the
+///   kernel writes only some elements;
 /// - `overwrite T`: a `ViewMut` of which the kernel writes every element and reads none;
 /// - `overwrite(if condition) T`: like `overwrite T` if `condition` holds, else like `update T`;
 /// - `src(function) T`: a [`Src`](crate::Src), an input operand that may be the same view as the
 ///   output operand. An in-place call runs the host function `function`, which omits the `src`
 ///   operand and updates the `overwrite` operand.
 ///
-/// The host function of a kernel has the kernel's name and takes the arguments in the same order. A
-/// declaration lists input operands before output operands. In the body of a declaration, an
-/// operand's name stands for its length: a `usize`, or an `Option<usize>` for `optional` and `src`.
-/// Ledgers record a kernel by its [`recorded_name!`] and its element type `T`, or by `u32` if the
-/// kernel has no element type. The declarations of a family follow `trait Family { … }`, which may
-/// contain further methods.
+/// The host function of a kernel has the kernel's name, and takes the kernel's arguments in the
+/// order of the declaration. A declaration lists input operands before output operands. In the body
+/// of a declaration, an operand's name stands for its length: a `usize`, or an `Option<usize>` for
+/// `optional` and `src`. Ledgers record a kernel by its [`recorded_name!`] and its element type
+/// `T`, or by `u32` if the kernel has no element type. The declarations of a family follow
+/// `trait Family { … }`, which may contain further methods.
 macro_rules! declare_family {
     (
         $(#[$attr:meta])*
@@ -346,7 +347,7 @@ macro_rules! host_function_as {
 ///
 /// The functions for all element types are in a static that does not depend on `T`. Therefore, this
 /// crate compiles the functions, and a crate that calls a kernel does not compile them. The
-/// pointers point to the host functions themselves, because a function in between would copy its
+/// pointers point directly to the host functions, because a wrapper function would copy its
 /// arguments on the stack, which costs 6 ns to 40 ns per call on a Xeon.
 macro_rules! host_function_for_element {
     ($name:ident($($argument:ty),* $(,)?) -> $result:ty) => {{

@@ -36,9 +36,9 @@ macro_rules! kernels {
             ///
             /// A comparison with NaN is false, so a function that is defined by cases takes its
             /// last case: [`Sign`](Unary::Sign) and [`Threshold`](Unary::Threshold) of NaN are 0.
-            /// [`SignBit`](Unary::SignBit) depends only on the sign bit, and the power 0 is 1 for
-            /// every `x`. All other functions return NaN for NaN. `Abs` and `Neg` change only the
-            /// sign bit, even of a zero.
+            /// [`SignBit`](Unary::SignBit) depends only on the sign bit, and a power with the
+            /// exponent 0 is 1 for every `x`. All other functions return NaN for NaN. `Abs` and
+            /// `Neg` change only the sign bit, even of a zero.
             ///
             /// `Abs`, `Neg`, `Sqr`, `Sign`, `SignBit`, `AddScalar`, `Scale`, `Threshold`, `Relu`
             /// and `Clip` are correctly rounded. The other functions may have the errors that the
@@ -84,7 +84,7 @@ macro_rules! kernels {
             ) { op.check_broadcast(axis, a, b, y) }
 
             /// `y[o,e,i] ← x[o,e,i] · scale[e] + shift[e]`, where `scale` and `shift` have
-            /// `axis.extent` elements. The product may be rounded or not (FMA).
+            /// `axis.extent` elements. The product may be rounded before the addition or not (FMA).
             ///
             /// Lengths: `x` and `y` have `axis.count()` elements, and `scale` and `shift` have
             /// `axis.extent`.

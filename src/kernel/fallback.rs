@@ -10,7 +10,7 @@
 //! ```
 //!
 //! A fallback commits an overwritten output only after the host kernel has succeeded, so an operand
-//! of wrong length leaves the output unchanged.
+//! of the wrong length leaves the output unchanged.
 
 pub use super::{
     blas::fallback::*, conv::fallback::*, elementwise::fallback::*, indexing::fallback::*,

@@ -45,7 +45,7 @@
 //!   lengths, `op` and `axis` are arguments of the method.
 //! - **Offsets and sizes.** A view may start at any element of its memory. A kernel supports
 //!   operands of more than 2²⁰ elements, and of more than 65,535 rows or planes.
-//! - **Equal operands.** Two inputs may be the same view or overlap. An output never overlaps
+//! - **Overlapping operands.** Two inputs may be the same view or overlap. An output never overlaps
 //!   another operand. An input that may be the output itself has the type [`Src`](crate::Src).
 //!
 //! ## Results
@@ -119,9 +119,9 @@ pub mod traits {
     pub use crate::memory::Memory;
 }
 
-/// Returns the names of all kernel methods. Ledgers and the coverage table of the conformance kit
-/// append the name of the function to the name of a method that computes one of several functions,
-/// such as `unary_exp`.
+/// Returns the names of all kernel methods. If a method computes one of several functions, ledgers
+/// and the coverage table of the conformance kit append the name of the function to the name of the
+/// method, as in `unary_exp`.
 ///
 /// ```
 /// assert!(cortado::kernel::names().any(|name| name == "gemm"));

@@ -25,11 +25,11 @@ macro_rules! kernels {
             /// several elements of a window equal the maximum, the mask is the index of the first
             /// of these elements.
             ///
-            /// The initial maximum is the lowest finite number of `T`, or of `f32` if `T` is `f64`,
-            /// and only a greater element replaces it. NaN, −∞ and elements that do not exceed the
-            /// initial maximum never become the maximum. If no element of a window exceeds the
-            /// initial maximum, for example because the window lies in the padding, `y` is the
-            /// initial maximum and the mask is −1.
+            /// As in Caffe, the initial maximum is the lowest finite number of `T`, or of `f32` if
+            /// `T` is `f64`. Only a greater element replaces the initial maximum. NaN, −∞ and
+            /// elements that do not exceed the initial maximum never become the maximum. If no
+            /// element of a window exceeds the initial maximum, for example because the window lies
+            /// in the padding, `y` is the initial maximum and the mask is −1.
             ///
             /// Lengths: `x` has `op.input_len()` elements, and `y` and `mask` have
             /// `op.output_len()`.
@@ -52,9 +52,9 @@ macro_rules! kernels {
             }
 
             /// `y ← the mean of each window`, where padding counts as zeros. Elements of a window
-            /// beyond the padded input do not count. The mean of a window that begins beyond the
-            /// padded input is NaN or 0. A NaN or an infinity reaches only the windows that contain
-            /// it.
+            /// beyond the padded input count neither for the sum nor for the divisor. The mean of a
+            /// window that begins beyond the padded input is NaN or 0. A NaN or an infinity reaches
+            /// only the windows that contain it.
             ///
             /// Lengths: `x` has `op.input_len()` elements, and `y` has `op.output_len()`.
             fn average_pool<T: Element>(op: &Pool2d, x: read T, y: overwrite T) {
@@ -62,8 +62,9 @@ macro_rules! kernels {
             }
 
             /// Sets each element of `dx` to a sum over the windows that cover the element. Each
-            /// window adds its element of `dy`, divided by the window's size. An element that no
-            /// window covers is 0.
+            /// window contributes its element of `dy`, divided by the number of elements of the
+            /// window, which includes padding but no elements beyond the padded input. An element
+            /// that no window covers is 0.
             ///
             /// Lengths: `dy` has `op.output_len()` elements, and `dx` has `op.input_len()`.
             fn average_pool_backward<T: Element>(op: &Pool2d, dy: read T, dx: overwrite T) {

@@ -76,7 +76,7 @@ macro_rules! kernels {
             /// axis.
             ///
             /// Lengths: `x` has `op.axis.count()` elements. `values` and `places` have
-            /// `op.k · op.axis.reduced_count()`.
+            /// `op.k · op.axis.reduced_count()` elements.
             fn top_k<T: Element>(op: &TopK, x: read T, values: overwrite T, places: overwrite T) {
                 op.check(x, values, places)
             }

@@ -23,7 +23,7 @@ struct Row<'a> {
     note: &'a str,
 }
 
-/// Returns the rows of all tables whose second column is the status.
+/// Returns the rows of all tables with four columns, of which the second is the status.
 fn rows() -> Vec<Row<'static>> {
     let cells = PAGE.lines().filter_map(|line| {
         let line = line.strip_prefix("| ")?.strip_suffix('|')?;
@@ -43,7 +43,8 @@ fn link_commands() -> &'static str {
     PAGE[start..].split("```").next().unwrap()
 }
 
-/// Runs a shell command in the folder, with `cortado` and the links to it in the folders of `PATH`.
+/// Runs a shell command in the folder. `PATH` starts with the folders of `cortado` and of the links
+/// to `cortado`.
 pub(crate) fn shell(folder: &Folder, script: &str) -> RunResult {
     let binary = Path::new(env!("CARGO_BIN_EXE_cortado"));
     let links = ["tools", "examples/mnist", "examples/cifar10", "examples/cpp_classification"];
@@ -171,8 +172,8 @@ fn trained(result: &RunResult) -> bool {
     result.log.last().is_some_and(|line| line == "Optimization Done.")
 }
 
-/// Returns whether the example of a row with the status `same` or `other` had its effect. Panics
-/// for an unknown row.
+/// Returns whether the example of a row with the status `same` or `other` had the expected effect.
+/// Panics if the name of the row is unknown.
 fn had_effect(row: &Row<'_>, result: &RunResult, folder: &Folder) -> bool {
     let rows_of_time = |layer: &str| {
         result.out.lines().filter(|line| line.starts_with(&format!("{layer} "))).count()
@@ -333,7 +334,7 @@ fn had_effect(row: &Row<'_>, result: &RunResult, folder: &Folder) -> bool {
     }
 }
 
-/// Rows whose example selects a GPU. The tests hide the machine's GPUs, so the examples fail.
+/// Rows whose example selects a GPU. The tests hide the machine's GPUs, so these examples fail.
 const GPU_ROWS: [&str; 2] = ["`-gpu`", "`GPU` and number of `extract_features`"];
 
 #[test]

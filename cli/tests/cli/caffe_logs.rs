@@ -1,6 +1,6 @@
 //! Tests that a training log has the form that Caffe's scripts read. The scripts read dates without
-//! a year, words at fixed positions in a line, and values after fixed texts. The functions of this
-//! file read a log in the same way.
+//! a year, words at fixed positions in a line, and values after fixed strings. The functions of
+//! this file parse a log as the scripts do.
 
 use crate::command::{Folder, SOLVER};
 use std::{fs, process::Command};
@@ -8,7 +8,7 @@ use std::{fs, process::Command};
 /// Returns the time of a line such as `I1123 12:34:56.789012  4321 file.rs:12] message`, in seconds
 /// since the start of the month. Reads the line as `extract_seconds.py` does: month and day after
 /// the first letter, hours, minutes and seconds between colons, microseconds after the dot. Panics
-/// for a line in another format.
+/// if the line does not have this format.
 fn seconds(line: &str) -> f64 {
     let words: Vec<_> = line.split_whitespace().collect();
     let number = |text: &str| text.parse::<u32>().unwrap_or_else(|_| panic!("{line}"));
@@ -31,7 +31,7 @@ fn number_after(line: &str, before: &str) -> Option<f64> {
     Some(number.parse().unwrap_or_else(|_| panic!("{line}")))
 }
 
-/// Returns the number that is word `position` of a line. Like awk, counts words from 1.
+/// Returns word `position` of a line as a number. Like awk, counts words from 1.
 fn number_at(line: &str, position: usize) -> f64 {
     line.split_whitespace().nth(position - 1).unwrap().parse().unwrap_or_else(|_| panic!("{line}"))
 }
@@ -39,9 +39,9 @@ fn number_at(line: &str, position: usize) -> f64 {
 /// Row of a table of `parse_log.py`: iteration, learning rate, and the outputs in order.
 type Row = (f64, f64, Vec<(String, f64)>);
 
-/// Returns the rows of `parse_log.py` for the lines with `{kind} net output #`. The iteration and
-/// the learning rate of a row are the last ones in the log before the row's first output. The
-/// first row takes the learning rate of the second row.
+/// Returns the rows that `parse_log.py` produces from the lines with `{kind} net output #`. The
+/// iteration and the learning rate of a row are the last ones in the log before the row's first
+/// output, except that the first row has the learning rate of the second row.
 fn python_rows(log: &str, kind: &str) -> Vec<Row> {
     let start = log.lines().position(|line| line.contains("Solving")).unwrap();
     let (mut iteration, mut rate, mut rows) = (None, f64::NAN, Vec::<Row>::new());

@@ -38,8 +38,8 @@ fn solver(net: &str, max_iter: u32, prefix: &str) -> String {
     )
 }
 
-/// Converts MNIST twice with `--backend`, then trains a net. Like Caffe's script, appends the
-/// script's own flags to the command line of `caffe train`.
+/// Converts MNIST twice with `--backend`, then trains a net. As in Caffe's script, the command line
+/// of `caffe train` ends with the flags that the user passes to the script.
 #[test]
 fn links_in_caffes_build_folder_convert_mnist_and_train() {
     let folder = Folder::new("caffe-mnist");
@@ -112,8 +112,8 @@ fn cifar_is_converted_and_trained_in_two_steps() {
     assert_eq!(records(&folder, "examples/cifar10/cifar10_train_lmdb").len(), 50);
     assert!(result.out.contains("mean_value channel [2]: 93"), "{result:#?}"); // 20 · 4.5 + 3
 
-    // If one of the two databases exists, the conversion fails before it writes the other. A
-    // damaged file is an error.
+    // If one of the two databases exists, the conversion fails before it writes the other. The
+    // conversion also fails for a damaged file.
     let convert = "build/examples/cifar10/convert_cifar_data.bin data/cifar10";
     fs::remove_dir_all(folder.path("examples/cifar10/cifar10_train_lmdb")).unwrap();
     shell(&folder, &format!("{convert} examples/cifar10 lmdb"))
@@ -145,7 +145,7 @@ fn a_snapshot_is_found_without_the_extension_h5() {
     ] {
         assert!(result.log.iter().any(|logged| logged == line), "{line}: {result:#?}");
     }
-    // If the file that the flag names exists, the command ignores the file with `.h5`.
+    // If the file that `-snapshot` names exists, the command does not try the name with `.h5`.
     folder.write("lenet_iter_4.solverstate", "");
     shell(&folder, &resume).failed_with(&["lenet_iter_4.solverstate: history"]);
 }

@@ -51,8 +51,8 @@ fn classify_passes_the_net_the_same_pixels_as_caffes_example() {
         // The net definition has a batch size of 10, which `classify` reshapes to 1.
         net(&folder, &format!("10 {channels} {height} {width}"));
         let means: Vec<f32> = (0..channels).map(|channel| 10.5 * channel as f32 + 3.0).collect();
-        // The mean image has the channel means `means`, and its size differs from that of the net's
-        // input.
+        // The channels of the mean image have the means `means`. The mean image and the net's input
+        // differ in size.
         let mean = BlobProto {
             num: Some(1),
             channels: Some(channels),
@@ -114,9 +114,10 @@ fn classify_prints_class_names_and_one_line_errors() {
         .failed_with(&["net.prototxt: a classifier needs a net with one input, found 0"]);
 }
 
-/// The README classifies the image `seven.png` with the example's deploy definition, after training
-/// for 1000 iterations. This test needs only 60 iterations with smaller batches. Without compiler
-/// optimizations, the test trains the net for one iteration and does not check the class.
+/// Trains LeNet on digits and classifies the image `seven.png`, as the README does. The README
+/// trains for 1000 iterations with a batch size of 64; 60 iterations with a batch size of 16
+/// suffice for this test. Without compiler optimizations, the test trains the net for one iteration
+/// and does not check the class.
 #[test]
 fn the_example_of_digits_classifies_its_image_of_a_seven() {
     let folder = Folder::new("classify-digits");

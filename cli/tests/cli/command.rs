@@ -93,7 +93,7 @@ impl Folder {
         fs::read(self.path(file)).unwrap_or_else(|error| panic!("{file}: {error}"))
     }
 
-    /// Returns the sorted names of the folder's files whose name ends with `suffix`.
+    /// Returns the names of the folder's files that end with `suffix`, in ascending order.
     pub(crate) fn files(&self, suffix: &str) -> Vec<String> {
         let entries = fs::read_dir(&self.0).unwrap();
         let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());

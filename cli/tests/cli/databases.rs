@@ -181,7 +181,7 @@ fn convert_imageset_writes_pixels_or_encoded_files() {
         assert_eq!(a.shape(), [3, 9, 11]);
     }
 
-    // The path of a folder needs no slash at its end. As in Caffe, a root that is not a folder is a
+    // The path of a folder needs no trailing slash. As in Caffe, a root that is not a folder is a
     // prefix of the image paths.
     let without_slash = images();
     let without_slash = without_slash.trim_end_matches('/');
@@ -190,7 +190,7 @@ fn convert_imageset_writes_pixels_or_encoded_files() {
     folder.write("suffixes", "or.png 1\n");
     assert_eq!(run(&format!("{without_slash}/col suffixes prefix")).out, "prefix: 1 records\n");
 
-    // A database without records is an error.
+    // The conversion fails if there are no records to write.
     folder.write("missing", "no.png 1\n");
     let result = folder.run(&format!("convert-imageset {} missing empty", images()));
     result.failed_with(&["empty: no records to write", "no database was written"]);

@@ -51,7 +51,8 @@ fn the_gemm_backend_of_a_gpu_is_chosen_by_flags() {
         command.env("CORTADO_LIBCUDA", &driver).env("CORTADO_CUBLAS", cublas);
         RunResult::new(&args, command.output().unwrap())
     };
-    // Trains with `flags` and returns the weights and the log's note on the GEMM backend.
+    // Trains with `flags`. Returns the weights, and the part of a log message that names the GEMM
+    // backend.
     let train = |flags: &str| {
         let log = run(flags, driver.parent().unwrap()).succeeded().log;
         let device_text = log.iter().find_map(|line| line.strip_prefix("Use cuda:0, ")).unwrap();

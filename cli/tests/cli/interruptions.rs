@@ -54,8 +54,8 @@ impl RunningProcess {
     }
 }
 
-/// Interrupts training with SIGINT once a log line contains `text`. Returns the log lines after
-/// that line.
+/// Trains until a log line contains `text`, then sends SIGINT to the process. Returns the log lines
+/// after that line.
 fn interrupt_at(folder: &Folder, text: &str) -> Vec<String> {
     let mut process = RunningProcess::start(folder, "");
     process.wait_for(text);
@@ -220,11 +220,11 @@ fn a_second_signal_ends_the_process_at_once() {
     assert_eq!(folder.files(".caffemodel"), [""; 0]);
 }
 
-/// The number of times that the test kills training on each source.
+/// The number of times that the test kills training, for each data source.
 const KILLS: usize = 7;
 
-/// Returns data layers that read different sources, each with a solver method. The net's inputs are
-/// small, so that training is fast.
+/// Returns data layers that read different sources, each paired with the method of the solver that
+/// trains on this source. The net's inputs are small, so that training is fast.
 fn sources() -> Vec<(String, &'static str)> {
     let transform = "transform_param { scale: 0.01 mirror: true crop_size: 7 }";
     let layer = |kind: &str, params: &str, method| {

@@ -36,7 +36,7 @@ use optimized::optimized;
 use std::{collections::BTreeSet, fs};
 use support::testdata;
 
-/// Log line that reports the wait for data, which Caffe does not print.
+/// Log line with the time spent waiting for data. Caffe does not print this line.
 const WAIT_LINE: &str = "    Waited for data: Ns, N% of the time";
 /// Log lines of each displayed iteration, with numbers replaced by `N`.
 const DISPLAY: [&str; 4] = [
@@ -140,7 +140,8 @@ fn log_lines_have_the_form_of_caffes_log_lines() {
     };
     let log = fs::read_to_string(log).unwrap();
     let lines = log.lines().skip_while(|line| !line.contains("Solving LeNet"));
-    // A newer version of glog, which writes the year in dates, wrote Caffe's log.
+    // Dates in Caffe's log contain the year, because a version of glog newer than 0.4 wrote this
+    // log.
     let without_year = |line: &str| [&line[..1], line[1..].strip_prefix("2026").unwrap()].concat();
     let caffe_lines = lines.map(|line| shape(message(&without_year(line)).unwrap()));
     let caffe_lines: BTreeSet<_> = caffe_lines.collect();
@@ -271,7 +272,7 @@ fn snapshot_format_hdf5_writes_hdf5_snapshots() {
     assert!(files.map(|file| folder.read(file)) == uninterrupted_files);
     assert_eq!(folder.files(".caffemodel"), [""; 0]);
 
-    // The same training run with binary snapshots produces the same weights.
+    // Training with binary snapshots produces the same weights as training with HDF5 snapshots.
     let scores = |weights: &str| {
         let args = format!("test --model net.prototxt --iterations 3 --weights {weights}");
         folder.run(&args).succeeded().out

@@ -67,8 +67,8 @@ fn draw_writes_a_row_per_layer() {
     {
         assert!(test.contains(part), "{part}: {test}");
     }
-    // The SVG image has a mark for each layer and a line for each blob: data, label, ip, accuracy,
-    // loss.
+    // The SVG image has a circle for each layer and a path for each blob: data, label, ip,
+    // accuracy, loss.
     assert_eq!((test.matches("<circle").count(), test.matches("<path").count()), (4, 5));
     // `cortado draw` draws a net even if its data is missing, and escapes text from the definition.
     let net_without_data = NET.replace("digits:train?count=200&seed=1", "idx:gone");

@@ -199,7 +199,7 @@ fn a_terminal_gets_a_progress_line() {
     assert_eq!(run("solver", "--quiet"), "");
     let log_text = run("solver", "-alsologtostderr");
     assert!(log_text.contains("lr = ") && !log_text.contains('█'), "{log_text}");
-    // The log files contain the lines that the progress line replaces.
+    // The log files contain the lines that the progress line replaces in the terminal.
     let terminal_text = run("solver", "-log_dir=.");
     assert!(
         terminal_text.contains("done after 8 iterations") && !terminal_text.contains("lr = "),

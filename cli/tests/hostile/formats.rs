@@ -39,7 +39,8 @@ pub(crate) fn npy(shape: &str) -> Vec<u8> {
     [&b"\x93NUMPY\x01\0"[..], &(text.len() as u16).to_le_bytes(), text.as_bytes()].concat()
 }
 
-/// Returns a zip archive with one deflated file, to which all `names` of the directory refer.
+/// Returns a zip archive with one deflated file. The central directory has an entry for each of
+/// `names`, and all entries refer to this file.
 pub(crate) fn zip(names: &[String], content: &[u8], zeros: usize) -> Vec<u8> {
     let mut crc = Crc::new();
     crc.update(content);
@@ -147,8 +148,8 @@ const PAGE: usize = 4096;
 /// A node of an LMDB page: value length or child page, flags, key and value.
 pub(crate) type Node<'a> = (u32, u16, &'a [u8], &'a [u8]);
 
-/// Returns a page of an LMDB database. The entries of the page are `pointers`, indices in `nodes`,
-/// so several entries can share a node.
+/// Returns a page of an LMDB database. Each of `pointers` is an index in `nodes`, so several
+/// pointers of the page can refer to the same node.
 pub(crate) fn lmdb_page(
     number: u64,
     flags: u16,

@@ -3,7 +3,7 @@
 use crate::{command::Folder, formats::zlib};
 
 const UNDEFINED: u64 = u64::MAX;
-/// Length of the superblock in bytes, after which the objects start.
+/// Length of the superblock in bytes. The objects follow the superblock.
 const SUPERBLOCK_LEN: u64 = 96;
 
 /// The bytes of an HDF5 file, to which objects are appended.
@@ -21,7 +21,7 @@ impl File {
         file
     }
 
-    /// Appends `bytes` at a multiple of 8 and returns their address.
+    /// Appends `bytes` at the next address that is a multiple of 8, and returns this address.
     fn append(&mut self, bytes: &[u8]) -> u64 {
         self.0.resize(self.0.len().next_multiple_of(8), 0);
         let address = self.0.len() as u64;
@@ -223,7 +223,7 @@ fn a_cycle_of_hdf5_groups_ends_with_an_error() {
 fn a_cyclic_btree_of_hdf5_chunks_ends_with_an_error() {
     let folder = Folder::new("hdf5-tree");
     write_net(&folder, |file| {
-        // Both children of the node are the node itself.
+        // Both child pointers of the node refer to the node itself.
         let node = (file.0.len() as u64).next_multiple_of(8);
         let tree = file.tree(1, &[(10, 0, node), (10, 5, node)]);
         assert_eq!(tree, node);

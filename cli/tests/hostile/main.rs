@@ -224,7 +224,7 @@ fn lmdb_nodes_with_one_value_in_common_are_refused() {
     folder.fails(MEAN, &["a.mdb", "more than once", "the limit of 24576 bytes"]);
 }
 
-// Nesting and many small messages.
+// Deep nesting, and many small messages.
 
 #[test]
 fn a_caffemodel_of_empty_layers_is_refused() {

@@ -21,7 +21,7 @@ const LABEL_COUNTER: u64 = u64::MAX;
 /// The maximum size in bytes of a set of images that the source caches.
 const MAX_CACHED_BYTES: u64 = 64 << 20;
 
-/// Synthetic grey images of handwritten digits, 28 × 28 pixels, in ten equally frequent classes.
+/// Synthetic grey images of handwritten digits, 28 × 28 pixels, of ten equally likely classes.
 ///
 /// A source name has the form `digits:train?count=60000&seed=1` or `digits:test?…`. The default
 /// `count` is 60,000 for `train` and 10,000 for `test`; the default `seed` is 1.

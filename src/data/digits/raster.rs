@@ -15,11 +15,11 @@ pub(super) struct Segment {
 
 #[derive(Clone, Copy)]
 pub(super) struct Ink {
-    /// The width in pixels of the soft edge of a line; less than 2.
+    /// The width in pixels of the soft edge of a stroke; less than 2.
     pub(super) fade: f32,
     /// The pixel value of a fully covered pixel, at most 255.
     pub(super) value: f32,
-    /// The largest fraction by which the pixel noise darkens a pixel of a line.
+    /// The largest fraction by which the pixel noise reduces the value of a pixel.
     pub(super) grain: f32,
 }
 
@@ -122,8 +122,8 @@ mod tests {
         }
     }
 
-    /// Returns half the segment's width at the segment's point nearest to `[x, y]`, minus the
-    /// distance from that point to `[x, y]`.
+    /// Returns half the width of the segment at its point nearest to `[x, y]`, minus the distance
+    /// between this point and `[x, y]`.
     fn depth(segment: &Segment, [x, y]: [f64; 2]) -> f64 {
         let [from, to] = [segment.from, segment.to].map(|end| end.map(f64::from));
         let (d, p) = ([to[0] - from[0], to[1] - from[1]], [x - from[0], y - from[1]]);

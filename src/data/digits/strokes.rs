@@ -3,8 +3,8 @@
 /// A point of a stroke: x to the right and y down, each from −1 to 1.
 pub(super) type Point = [f32; 2];
 
-/// A smooth curve through the points (x₀, y₀), (x₁, y₁), …, drawn without lifting the pen. A point
-/// that occurs twice in a row is a sharp corner.
+/// A smooth curve through the points (x₀, y₀), (x₁, y₁), …, drawn without lifting the pen. Two
+/// equal successive points form a sharp corner.
 pub(super) type Stroke = &'static [f32];
 
 /// The strokes of one variant of a digit.

@@ -62,7 +62,7 @@ fn png(bytes: &[u8], color: Color) -> Result<Image> {
     let limit = limits::expanded(bytes.len() as u64);
     let limit = Limits { bytes: usize::try_from(limit).unwrap_or(usize::MAX) };
     let mut decoder = png::Decoder::new_with_limits(Cursor::new(bytes), limit);
-    // The decoder would decompress these chunks, which do not change the pixels.
+    // Skip these compressed chunks, because they do not affect the pixels.
     decoder.set_ignore_text_chunk(true);
     decoder.set_ignore_iccp_chunk(true);
     decoder.set_transformations(Transformations::EXPAND | Transformations::STRIP_16);
@@ -91,7 +91,7 @@ fn png(bytes: &[u8], color: Color) -> Result<Image> {
         .ok_or_else(|| damaged(&"pixels are missing"))
 }
 
-/// Fails if an image needs more memory than the limit for the `bytes` of its file.
+/// Fails if an image needs more memory than the limit for a file with the contents `bytes`.
 fn check_size([height, width]: [usize; 2], needed_bytes: u64, bytes: &[u8]) -> Result<()> {
     let subject = format_args!("image of {height} x {width} pixels");
     limits::check_expanded(subject, Some(needed_bytes), bytes.len() as u64).map(drop)

@@ -18,8 +18,8 @@ use crate::{
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Color {
-    /// The channels that the file stores: blue, green and red, or grey; four channels for a PNG
-    /// file with alpha.
+    /// The channels of the file: blue, green and red, or grey. A PNG file with alpha has four
+    /// channels, even if the file is grey.
     #[default]
     AsStored,
     /// Three channels: blue, green and red.
@@ -79,7 +79,7 @@ impl Image {
     /// `from` (row, column).
     ///
     /// # Errors
-    /// Returns [`Error::InvalidInput`] for a rectangle that exceeds the image, and
+    /// Returns [`Error::InvalidInput`] for a rectangle that extends beyond the image, and
     /// [`Error::OutOfMemory`] if an allocation fails.
     #[doc(alias = "roi")]
     pub fn part(&self, from: [usize; 2], size: [usize; 2]) -> Result<Self> {

@@ -192,8 +192,8 @@ impl LmdbReader {
         self.count_record()
     }
 
-    /// Counts the record to which the cursor has moved, and counts the bytes of its node toward the
-    /// limit, because overlapping nodes can have more bytes in total than their page.
+    /// Counts the record to which the cursor has moved. Also counts the bytes of the record's node
+    /// toward the limit, because overlapping nodes can have more bytes in total than their page.
     fn count_record(&mut self) -> Result<bool> {
         let node = self.levels.last().map(|level| level.page().node(level.index));
         let node = node.flatten().ok_or_else(|| self.file.damaged(OUTSIDE))?;
@@ -296,7 +296,7 @@ impl Pages {
         self.remaining = self.count.saturating_mul(2 * self.page_size as u64);
     }
 
-    /// Fails if the cursor may not read `bytes` more bytes.
+    /// Fails if `bytes` more bytes would exceed the limit of the current pass.
     fn check_remaining(&self, bytes: u64) -> Result<()> {
         if bytes <= self.remaining {
             return Ok(());

@@ -12,7 +12,7 @@ use crate::{
     sync::Mutex,
 };
 
-/// The minimum number of elements per thread at which another thread pays off.
+/// The minimum number of elements per thread for which another thread pays off.
 const GRAIN: usize = 1 << 16;
 
 pub(super) struct BatchFiller {

@@ -10,7 +10,7 @@ fn reader(source: Numbers, run: usize) -> DataReader {
     DataReader::new(Box::new(source), 0, run).unwrap()
 }
 
-/// Consumes the next record and returns half the record's label.
+/// Consumes the next record and returns its position in the source, which is half the label.
 fn next(reader: &mut DataReader) -> Result<u64> {
     let label = reader.records()?[0].label();
     reader.consume(1);

@@ -56,7 +56,7 @@ fn window_crops_match_opencv() {
         let mut windows = open(&param, &transform).unwrap();
         let mut record = Record::default();
         for [label, values] in rows {
-            // Search for a record number whose random choices give the expected window and
+            // Search for a record number for which the source chooses the expected window and
             // mirroring.
             let number = (0..).find(|&number| {
                 windows.next = number;

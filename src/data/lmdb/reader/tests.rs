@@ -98,7 +98,7 @@ fn truncated_databases_are_rejected() {
 }
 
 /// Inverts each header byte and some other bytes of the pages of a database, one at a time. Reading
-/// the damaged database must end, either with an error or with wrong records.
+/// the damaged database must terminate; the result may be an error or wrong records.
 #[test]
 fn damaged_databases_never_cause_a_panic_or_an_endless_loop() {
     let original = fs::read(fixture("tree")).unwrap();
@@ -126,8 +126,8 @@ fn damaged_databases_never_cause_a_panic_or_an_endless_loop() {
     assert!(rejected_count > 200, "{rejected_count}");
 }
 
-/// The reader limits the bytes of one pass, because the pages of a damaged tree can form a cycle. A
-/// rewind starts a new pass.
+/// The reader limits the number of bytes that it reads in one pass, because the pages of a damaged
+/// tree can form a cycle. A rewind starts a new pass.
 #[test]
 fn repeated_passes_and_repeated_reads_of_a_value_are_allowed() {
     let mut reader = LmdbReader::open(fixture("tree")).unwrap();
