@@ -3,7 +3,8 @@
 use std::{fs::File, io::Read, path::Path};
 
 /// The format of a database, detected from its files. The detection ignores Caffe's field
-/// `backend`, because `LEVELDB` is the default of `backend`.
+/// `backend`, because a definition that does not set this field selects `LEVELDB`, even for an LMDB
+/// database.
 #[derive(Clone, Copy)]
 pub(super) enum Database {
     Lmdb,

@@ -11,8 +11,8 @@ use crate::{
 };
 
 impl Record {
-    /// Fills this record from a serialized `Datum` message, and decodes a JPEG or PNG image to the
-    /// channels that `color` selects.
+    /// Fills this record from a serialized `Datum` message. If the message contains a JPEG or PNG
+    /// image, decodes the image to the channels that `color` selects.
     ///
     /// ```
     /// use cortado::{data::{Color, Record}, proto::{Datum, Message}};

@@ -51,7 +51,7 @@ pub struct Hdf5Rows {
     /// The number of rows in each file; empty until [`seek`](Self::seek) needs these numbers.
     file_rows: Vec<usize>,
     epoch: u64,
-    /// The index in `file_order` of the open file.
+    /// The index of the open file in `file_order`.
     order_index: usize,
     /// The number of the next row, counted from 0 over all epochs.
     position: u64,

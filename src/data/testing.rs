@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// The time for which a test waits before the test fails.
+/// The time after which a waiting test fails.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The warnings that all tests of this process logged.

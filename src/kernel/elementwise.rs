@@ -10,8 +10,8 @@ macro_rules! kernels {
         $then! {
             /// Elementwise kernels, which apply a function to each element independently.
             ///
-            /// Each element of the result depends only on the elements at the same position. The
-            /// [module page](crate::kernel) lists the rules that all kernels share.
+            /// Each element of the result depends only on the elements of the inputs at the same
+            /// position. The [module page](crate::kernel) lists the rules that all kernels share.
             ///
             /// ```
             /// use cortado::{Src, kernel::Elementwise, prelude::*};

@@ -41,8 +41,8 @@
 //! - **Empty operands.** Operands without elements are valid. A kernel whose outputs are empty
 //!   succeeds. A sum without terms is 0. The exceptions are reductions whose result is undefined
 //!   without elements: the maximum, the minimum, `arg_max` and `moments`.
-//! - **Lengths.** The documentation of a method states the lengths of its operands. In these
-//!   lengths, `op` and `axis` are arguments of the method.
+//! - **Lengths.** The documentation of a method states the lengths of its operands. In the formulas
+//!   for these lengths, `op` and `axis` are arguments of the method.
 //! - **Offsets and sizes.** A view may start at any element of its memory. A kernel supports
 //!   operands of more than 2²⁰ elements, and of more than 65,535 rows or planes.
 //! - **Overlapping operands.** Two inputs may be the same view or overlap. An output never overlaps
@@ -71,9 +71,9 @@
 //! - **Kernels that only move elements** (`copy`, `fill`, `copy_2d`, `gather`, `permute`, `tile`,
 //!   `im2col`) copy each element bit for bit, even a NaN, −0 or a subnormal number.
 //! - **Determinism.** The same call with the same operands on the same device gives the same bits,
-//!   for any number of threads. A sum adds its terms in an order that depends only on sizes.
-//!   Results of two devices may differ within the rounding errors; only the kernels of [`Random`]
-//!   and `stochastic_pool` give the same result on every device.
+//!   for any number of threads. A sum adds its terms in an order that depends only on the sizes of
+//!   the operands. Results of two devices may differ within the rounding errors; only the kernels
+//!   of [`Random`] and `stochastic_pool` give the same result on every device.
 
 #[macro_use]
 pub(crate) mod declare;

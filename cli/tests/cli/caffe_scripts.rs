@@ -12,7 +12,8 @@ use std::{
     io,
 };
 
-/// Returns a net with a fully connected layer and with data layers that read `database`.
+/// Returns the definition of a net with a fully connected layer and with data layers that read
+/// `database`.
 fn net(database: &str, mean: &str) -> String {
     let data = |phase: &str, set: &str| {
         format!(
@@ -30,7 +31,8 @@ fn net(database: &str, mean: &str) -> String {
     )
 }
 
-/// Returns a solver that writes snapshots and, like most of Caffe's solvers, selects the GPU.
+/// Returns the definition of a solver that writes snapshots and, like most of Caffe's solvers,
+/// selects the GPU.
 fn solver(net: &str, max_iter: u32, prefix: &str) -> String {
     format!(
         r#"net: "{net}" test_iter: 2 test_interval: 10 base_lr: 0.01 lr_policy: "fixed" display: 5
@@ -127,7 +129,7 @@ fn cifar_is_converted_and_trained_in_two_steps() {
     shell(&folder, &format!("{convert} . lmdb")).failed_with(&["data_batch_2.bin: No such file"]);
 }
 
-/// One of Caffe's scripts resumes from a `.solverstate`, although its solver writes HDF5.
+/// One of Caffe's scripts resumes from a `.solverstate`, although its solver writes HDF5 snapshots.
 #[cfg(feature = "hdf5")]
 #[test]
 fn a_snapshot_is_found_without_the_extension_h5() {

@@ -23,7 +23,8 @@ snapshot_prefix: "lenet"
 random_seed: 7
 "#;
 
-/// Net definition with one fully connected layer, trained on small batches of synthetic digits.
+/// Definition of a net that has one fully connected layer and reads small batches of synthetic
+/// digits.
 pub(crate) const NET: &str = r#"name: "LeNet"
 layer {
   name: "data"

@@ -84,8 +84,8 @@ fn sigint_stops_training_with_a_snapshot() {
     let state = model.replace(".caffemodel", ".solverstate");
     assert_eq!(folder.files(".solverstate"), [&*state]);
 
-    // The last line is the command that resumes the run. The test sets `max_iter` to the iteration
-    // of the snapshot, so the resumed run makes no updates.
+    // The last line of the log contains the command that resumes the run. The test sets `max_iter`
+    // to the iteration of the snapshot, so the resumed run makes no updates.
     let (iteration, command) = rest.last().unwrap().split_once(" with: ").unwrap();
     let iteration = iteration.strip_prefix("Resume from iteration ").unwrap();
     assert_eq!(state, format!("lenet_iter_{iteration}.solverstate"));

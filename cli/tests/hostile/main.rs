@@ -206,7 +206,8 @@ fn lmdb_pages_with_one_child_in_common_are_refused() {
     let folder = folder("lmdb-tree");
     let datum = [8, 1, 0x10, 1, 0x18, 1, 0x22, 1, 7];
     let leaf: Node<'_> = (datum.len() as u32, 0, b"k", &datum);
-    // Each of the 7 branch pages has 200 references to the next page: 200⁷ records.
+    // Each of the 7 branch pages refers to the next page 200 times, so the tree has 200⁷ paths to
+    // the only record.
     let mut pages: Vec<_> = (2..9_u64)
         .map(|number| lmdb_page(number, 1, &[(number as u32 + 1, 0, b"", b"")], &[0; 200]))
         .collect();

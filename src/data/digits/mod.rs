@@ -224,7 +224,7 @@ mod tests {
         }
     }
 
-    /// The FNV-1a hashes of labels and images are bit-identical on every machine.
+    /// Labels and images are bit-identical on every machine, so the recorded FNV-1a hashes match.
     #[test]
     fn generated_images_match_recorded_hashes() {
         let hash = |name| {

@@ -10,7 +10,8 @@ pub(super) type Stroke = &'static [f32];
 /// The strokes of one variant of a digit.
 pub(super) type Variant = &'static [Stroke];
 
-/// The variants of each digit, from 0 to 9. The first variant of a digit is the most common one.
+/// For each digit from 0 to 9, the variants of the digit. The first variant of a digit is the most
+/// common one.
 pub(super) const DIGITS: [&[Variant]; 10] =
     [ZERO, ONE, TWO, THREE, FOUR, FIVE, SIX, SEVEN, EIGHT, NINE];
 

@@ -71,7 +71,7 @@ fn a_shuffled_epoch_has_each_row_once_in_an_order_that_depends_on_the_key_only()
     let epochs = [(); 3].map(|()| read(&mut rows, 50));
     for epoch in &epochs {
         assert_eq!(epoch.iter().collect::<BTreeSet<_>>().len(), 50);
-        // An epoch reads all rows of one file before any row of the other file.
+        // In each epoch, the source returns all rows of one file before any row of the other file.
         let first = epoch[0] < 20;
         let len = if first { 20 } else { 30 };
         assert!(epoch[..len].iter().all(|row| (*row < 20) == first), "{epoch:?}");
