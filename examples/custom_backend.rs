@@ -67,8 +67,8 @@ fn main() -> Result<()> {
     }
     println!("GEMM ran on the host: {} fallback", ledger.total(EventKind::Fallback).count);
 
-    // The conformance kit compares each kernel with `f64` oracles and checks the coherence of the
-    // memory.
+    // The conformance kit compares the results of each kernel with `f64` oracles, and checks the
+    // coherence of the memory.
     let report = Kit::new().cases(2).run(&Npu);
     let (native, all) = report.coverage().native_cells();
     println!("{native} of {all} pairs of kernel and element type are native");

@@ -179,8 +179,8 @@ impl<T: Element> SolverBuilder<T> {
     }
 }
 
-/// Reads a solver's definition from a text file in any of Caffe's formats. Derives a missing
-/// `snapshot_prefix` from the name of the definition file, and appends this name to a
+/// Reads a solver's definition from a text file in Caffe's current or an older format. Derives a
+/// missing `snapshot_prefix` from the name of the definition file, and appends this name to a
 /// `snapshot_prefix` that is a directory.
 ///
 /// # Errors

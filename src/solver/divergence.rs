@@ -19,8 +19,7 @@ impl<T: Element> Solver<T> {
         self.on_nan = on_nan;
     }
 
-    /// Checks the objective of an iteration. If the objective is NaN or infinite, acts as `on_nan`
-    /// defines.
+    /// Acts as `on_nan` defines if the objective of an iteration is NaN or infinite.
     pub(super) fn check_loss(&mut self, loss: f64) -> Result<()> {
         if loss.is_finite() {
             self.warned = false;
@@ -39,8 +38,9 @@ impl<T: Element> Solver<T> {
         self.report_divergence(Some(loss), first)
     }
 
-    /// Checks the weights before a snapshot. If a weight is NaN or infinite, acts as `on_nan`
-    /// defines. The check of the objective would find the weight only one iteration later.
+    /// Acts as `on_nan` defines if a weight is NaN or infinite. The solver calls this method before
+    /// a snapshot, because the objective shows a divergence of the weights only one iteration
+    /// later.
     pub(super) fn check_weights(&mut self) -> Result<()> {
         if self.on_nan == OnNan::Ignore || self.warned {
             return Ok(());
@@ -79,7 +79,7 @@ impl<T: Element> Solver<T> {
             return Ok(());
         }
         if self.param.snapshot() > 0 || self.param.snapshot_after_train() {
-            // If this snapshot fails, the method still returns `Error::Diverged`.
+            // If writing the snapshot fails, still return `Error::Diverged`.
             message += &match self.write_snapshot_as("_nan") {
                 Ok((model, _)) => format!("; snapshot for inspection: {}", model.display()),
                 Err(error) => format!("; no snapshot for inspection: {error}"),
@@ -89,7 +89,7 @@ impl<T: Element> Solver<T> {
     }
 }
 
-/// The place of a value: a parameter or a top of a layer.
+/// Location of a value: a parameter or a top of a layer.
 struct Place {
     layer: String,
     what: TracedBlob,

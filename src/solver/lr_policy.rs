@@ -33,7 +33,7 @@ enum PolicyKind {
     /// `(1 + gamma·i)^(−power)`
     Inv { gamma: f64, power: f64 },
     /// The factor is `gammaⁿ`, where `n` is the number of `stepvalue` fields that training has
-    /// reached in iteration `i`.
+    /// reached by iteration `i`.
     MultiStep { gamma: f64, values: Vec<usize> },
     /// `(1 − i / end)^power`
     Poly { power: f64, end: f64 },
@@ -121,7 +121,7 @@ impl LrPolicy {
     }
 }
 
-/// Returns the number of `stepvalue` fields, given in `values`, that training has reached in
+/// Returns the number of `stepvalue` fields, given in `values`, that training has reached by
 /// iteration `iteration`. As in Caffe, a `multistep` policy counts its `stepvalue` fields in the
 /// given order, at most one per iteration.
 fn steps_reached(values: &[usize], iteration: usize) -> usize {

@@ -30,7 +30,8 @@ impl<T: Element> Nets<T> {
         let seed = match u64::try_from(param.random_seed()) {
             Ok(seed) => seed,
             // Without a `random_seed`, the seed is random: a hash that uses the random keys of the
-            // standard library's `RandomState`. The shift makes the seed a valid `random_seed`.
+            // standard library's `RandomState`. The shift makes the seed fit in `random_seed`,
+            // which is signed.
             Err(_) => RandomState::new().hash_one(0) >> 1,
         };
         let builder = builder.seed(seed);

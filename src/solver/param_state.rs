@@ -55,7 +55,7 @@ impl<T: Element> ParamState<T> {
         Ok(history)
     }
 
-    /// Reads the history blobs of a snapshot, for a later call of
+    /// Reads the history blobs of a snapshot, for a later call to
     /// [`set_history`](Self::set_history).
     ///
     /// # Errors
@@ -99,9 +99,9 @@ impl<T: Element> ParamState<T> {
         }
     }
 
-    /// Replaces the 16-bit weights in `message`, which contains the net's weights, by master
-    /// weights. Does not replace a weight that differs from its rounded master weight, because the
-    /// caller must have changed the weight.
+    /// Replaces the 16-bit weights in `message`, which contains the net's weights, with master
+    /// weights. If a weight differs from its rounded master weight, the caller has changed the
+    /// weight, and the method does not replace it.
     pub(super) fn write_masters(&self, net: &Net<T>, message: &mut NetParameter) -> Result<()> {
         let ids: Vec<_> = net.learnable_params().map(|param| (param.layer, param.index)).collect();
         for param in net.params() {

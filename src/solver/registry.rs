@@ -69,7 +69,7 @@ pub struct MethodRegistry<T: Element> {
 }
 
 impl<T: Element> MethodRegistry<T> {
-    /// Creates a registry without solver methods.
+    /// Creates an empty registry of solver methods.
     pub fn empty() -> Self {
         Self { constructors: BTreeMap::new() }
     }

@@ -70,13 +70,13 @@ impl<T: Element> Solver<T> {
     /// that the solver state names. If the weights file does not exist, `restore` reads a weights
     /// file with the same name in the directory of `path`.
     ///
-    /// The resumed run computes the same bits as an uninterrupted run: each data layer continues
-    /// with the next record, and random numbers depend on the seed and on the numbers of preceding
-    /// forward passes, which the snapshot contains. If the definition of the solver has no
-    /// `random_seed`, build the solver with
+    /// The results of the resumed run are bit-identical to those of an uninterrupted run: each data
+    /// layer continues with the next record, and random numbers depend on the seed and on the
+    /// numbers of preceding forward passes, which the snapshot contains. If the definition of the
+    /// solver has no `random_seed`, build the solver with
     /// [`SolverBuilder::resume`](super::SolverBuilder::resume), which takes the seed from the
-    /// snapshot. A snapshot that Caffe wrote contains no positions, so data layers start with the
-    /// first record.
+    /// snapshot. A snapshot that Caffe wrote does not contain the positions of data layers, so each
+    /// data layer starts with the first record.
     ///
     /// ```no_run
     /// use cortado::prelude::*;
@@ -162,7 +162,7 @@ impl<T: Element> Solver<T> {
 
     fn state_message(&self, model: &Path) -> Result<SolverState> {
         let too_many_error =
-            || Error::InvalidData("iteration exceeds the 32-bit integer of a snapshot".into());
+            || Error::InvalidData("iteration does not fit in a snapshot's 32-bit integer".into());
         Ok(SolverState {
             iter: Some(i32::try_from(self.iteration).map_err(|_| too_many_error())?),
             learned_net: Some(model.to_string_lossy().into_owned()),
@@ -184,8 +184,8 @@ impl<T: Element> Solver<T> {
     }
 }
 
-/// Returns the path of the weights file: `model`, which the solver state names, or, if this file
-/// does not exist, an existing file with the same name in the directory of the solver state file.
+/// Returns the path of the weights file. This is `model`, which the solver state names, unless only
+/// the directory of the solver state file contains a file with this name.
 fn find_model(state: &Path, model: &Path) -> PathBuf {
     let moved_model = state.parent().zip(model.file_name()).map(|(folder, file)| folder.join(file));
     moved_model.filter(|path| !model.exists() && path.exists()).unwrap_or_else(|| model.into())

@@ -60,7 +60,7 @@ impl<T: Element> Solver<T> {
     }
 
     /// Makes `iterations` updates with the tests and snapshots that are due, or fewer updates if
-    /// [`Action::Stop`] ends training. Every call of `step` starts a new average of the loss.
+    /// [`Action::Stop`] ends training. Every call to `step` starts a new average of the loss.
     ///
     /// # Errors
     /// Returns the errors of [`solve`](Self::solve).

@@ -116,8 +116,8 @@ impl<T: Element> Solver<T> {
         self.observers.0.push(Box::new(observer));
     }
 
-    /// Sets the function that the solver calls after each iteration and before each test batch, and
-    /// whose [`Action`] the solver performs.
+    /// Sets the function that the solver calls after each iteration and before each test batch. The
+    /// solver performs the [`Action`] that the function returns.
     #[doc(alias = "SetActionFunction")]
     pub fn set_action_function(&mut self, function: impl FnMut() -> Action + Send + 'static) {
         self.action_function = Box::new(function);

@@ -3,7 +3,7 @@
 //! A [`Tensor`] is one array of a tensor file. [`Blob::to_tensor`](crate::Blob::to_tensor) and
 //! [`Blob::from_tensor`](crate::Blob::from_tensor) convert a blob to and from a tensor.
 //! `Net::to_tensors` and `Net::copy_tensors_from` convert all parameters of a net to and from
-//! tensors called `<layer>.<index>`.
+//! tensors named `<layer>.<index>`.
 //!
 //! ```
 //! use cortado::{Blob, CpuDevice, tensor_io};
@@ -23,7 +23,8 @@
 //!
 //! The writers of tensor files write a file completely or not at all. The error for a damaged
 //! tensor file names the file and, if the file holds several tensors, the tensor. A wrong size in
-//! the header of a tensor file cannot make a reader allocate more bytes than the file has.
+//! the header of a tensor file cannot cause a large allocation, because the readers allocate memory
+//! only for data that the file contains.
 
 mod npy_header;
 mod npy;

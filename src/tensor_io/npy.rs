@@ -19,8 +19,8 @@ use std::{
 const MAGIC: [u8; 6] = *b"\x93NUMPY";
 /// Alignment in bytes of the first array element in a `.npy` file.
 const ALIGNMENT: usize = 64;
-/// Maximum length of a `.npy` header, in bytes. The header of an array with at most 32 axes,
-/// cortado's limit, is far shorter.
+/// Maximum length of a `.npy` header, in bytes. cortado supports at most 32 axes, and the header of
+/// such an array is far shorter than this limit.
 const MAX_HEADER_LEN: usize = 1 << 16;
 
 /// Reads a `.npy` file of `float16`, `float32` or `float64`, big- or little-endian, in C or Fortran
@@ -38,10 +38,10 @@ const MAX_HEADER_LEN: usize = 1 << 16;
 /// ```
 ///
 /// # Errors
-/// Returns [`Error::Io`]. Returns [`Error::ShapeOverflow`] for a shape that is too large or has
-/// more than 32 axes. Returns [`Error::InvalidData`], with the file's name, for an unsupported
-/// element type, a damaged header, or a file with fewer or more bytes than the shape needs. A
-/// `.npy` file with several arrays, which NumPy can write, is not supported.
+/// Returns [`Error::Io`] if the file cannot be read. Returns [`Error::ShapeOverflow`] for a shape
+/// that is too large or has more than 32 axes. Returns [`Error::InvalidData`], with the file's
+/// name, for an unsupported element type, a damaged header, or a file with fewer or more bytes than
+/// the shape needs. A `.npy` file with several arrays, which NumPy can write, is not supported.
 pub fn read_npy(path: impl AsRef<Path>) -> Result<Tensor> {
     let path = path.as_ref();
     let (file, _) = limits::open(path)?;
@@ -54,14 +54,15 @@ pub fn read_npy(path: impl AsRef<Path>) -> Result<Tensor> {
 /// Writing needs memory for both the tensor and the content of the file.
 ///
 /// # Errors
-/// Returns [`Error::Io`] and [`Error::OutOfMemory`].
+/// Returns [`Error::Io`] if the file cannot be written, and [`Error::OutOfMemory`] if the
+/// conversion of a `bf16` tensor to `float32` runs out of memory.
 pub fn write_npy(path: impl AsRef<Path>, tensor: &Tensor) -> Result<()> {
     atomic_fs::write_atomically(path.as_ref(), &to_bytes(tensor)?)
 }
 
 /// Reads an array from `input`, which is the file at `path` or a member of the archive at `path`.
-/// `name` identifies the array in error messages. `check_len` gets the number of bytes that the
-/// header states, and fails if the array is too long.
+/// `name` identifies the array in error messages. `check_len` receives the length of the array in
+/// bytes, computed from the header, and fails if the array is too long.
 pub(super) fn parse(
     mut input: impl Read,
     path: &Path,

@@ -102,8 +102,8 @@ fn element_type(text: &mut Cursor<'_>) -> Result<(DType, bool)> {
     }
 }
 
-/// Parser of the text of a Python dictionary. The parser stores the text that is not yet parsed,
-/// and skips spaces before a token.
+/// Parser for the text of a Python dictionary. Field 0 is the text that remains to be parsed. The
+/// parser skips spaces before each token.
 struct Cursor<'a>(&'a str);
 
 impl<'a> Cursor<'a> {

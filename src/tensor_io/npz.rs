@@ -47,9 +47,10 @@ pub fn read_npz(path: impl AsRef<Path>) -> Result<Vec<(String, Tensor)>> {
 /// Writing needs memory for both the tensors and the content of the file.
 ///
 /// # Errors
-/// Returns [`Error::Io`] and [`Error::OutOfMemory`], and [`Error::InvalidData`] if two tensors have
-/// the same name, or if a name, such as `../x`, is a path outside the folder into which a program
-/// extracts the archive.
+/// Returns [`Error::Io`] if the file cannot be written. Returns [`Error::OutOfMemory`] if the
+/// conversion of a `bf16` tensor to `float32` runs out of memory. Returns [`Error::InvalidData`] if
+/// two tensors have the same name, or if a name, such as `../x`, is a path outside the folder into
+/// which a program extracts the archive.
 pub fn write_npz(path: impl AsRef<Path>, tensors: &[(String, Tensor)]) -> Result<()> {
     let path = path.as_ref();
     let name_check = check_distinct_names(tensors).and_then(|()| check_relative_names(tensors));
@@ -86,17 +87,18 @@ fn read_member(
 }
 
 /// Fails if the name of a tensor is a path outside the folder into which a program extracts the
-/// archive. A tensor name contains a layer name, which comes from a net definition.
+/// archive. A tensor name contains a layer name, so an untrusted net definition could choose such a
+/// path.
 fn check_relative_names(tensors: &[(String, Tensor)]) -> Result<()> {
     let is_normal = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
-    // A backslash separates folders on Windows, and a colon follows the letter of a drive.
+    // Reject Windows paths as well: `\` separates folders, and `:` follows the drive letter.
     let leaves_folder = |name: &str| {
         !Path::new(&name.replace('\\', "/")).components().all(is_normal)
             || name.as_bytes().get(1) == Some(&b':')
     };
     match tensors.iter().find(|(name, _)| leaves_folder(name)) {
         Some((name, _)) => Err(Error::InvalidData(format!(
-            "the name `{}` is a path outside the folder of the archive; rename the layer",
+            "the name `{}` leads outside the folder of the extracted archive; rename the layer",
             limits::quoted(name)
         ))),
         None => Ok(()),

@@ -22,9 +22,9 @@ const METADATA_KEY: &str = "__metadata__";
 /// Reading needs memory for both the content of the file and the tensors.
 ///
 /// # Errors
-/// Returns [`Error::Io`]. Returns [`Error::ShapeOverflow`] for a shape that is too large or has
-/// more than 32 axes. Returns [`Error::InvalidData`], with the name of the file or the tensor, for
-/// a damaged file or an unsupported element type.
+/// Returns [`Error::Io`] if the file cannot be read. Returns [`Error::ShapeOverflow`] for a shape
+/// that is too large or has more than 32 axes. Returns [`Error::InvalidData`], with the name of the
+/// file or the tensor, for a damaged file or an unsupported element type.
 pub fn read_safetensors(path: impl AsRef<Path>) -> Result<Vec<(String, Tensor)>> {
     let path = path.as_ref();
     let bytes = limits::read(path, u64::MAX)?;
