@@ -20,7 +20,7 @@ pub(super) struct Classification {
     /// Net definition in text format, with an Input layer
     #[arg(value_name = "NET.prototxt")]
     model: PathBuf,
-    /// Trained weights, matched by layer name: .safetensors, .npz, .h5 or caffemodel
+    /// Trained weights in a .safetensors, .npz, .h5 or .caffemodel file, matched by layer name
     weights: PathBuf,
     /// Mean image in binary format; the mean of each channel is subtracted from the input
     #[arg(value_name = "MEAN.binaryproto")]

@@ -26,7 +26,7 @@ pub(super) struct Classify {
     /// Net definition in text format, with an Input layer
     #[arg(long, value_name = "FILE")]
     pub(super) model: PathBuf,
-    /// Trained weights, matched by layer name: .safetensors, .npz, .h5 or caffemodel
+    /// Trained weights in a .safetensors, .npz, .h5 or .caffemodel file, matched by layer name
     #[arg(long, value_name = "FILE", value_delimiter = ',', required = true)]
     pub(super) weights: Vec<PathBuf>,
     /// Mean image in binary format; the mean of each channel is subtracted from the input

@@ -66,7 +66,7 @@ impl DeviceArgs {
         Ok(device)
     }
 
-    /// Replaces the selected device by the GPU with the given number.
+    /// Replaces the selected device with the GPU that has the given number.
     pub(super) fn on_gpu(self, number: u32) -> Self {
         Self { gpu: vec![GpuArg::Number(number)], ..self }
     }
@@ -154,7 +154,7 @@ pub(super) fn gpu(text: &str) -> Result<GpuArg, String> {
     }
 }
 
-/// Returns the parser of the flag `--threads`. The limit of 1024 threads is above common processor
+/// Returns the parser for the flag `--threads`. The limit of 1024 threads is above common processor
 /// counts, but low enough that a process can start them all.
 fn threads() -> impl TypedValueParser<Value = u16> {
     clap::value_parser!(u16).range(..=1024)

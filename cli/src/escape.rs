@@ -1,20 +1,20 @@
 //! Escape sequences for text that comes from files, such as names of layers.
 
-/// Replaces characters that a terminal would interpret by escape sequences such as `\u{1b}`:
-/// control characters, line separators, and characters that change the direction of text.
+/// Escapes characters that a terminal would interpret, such as `\u{1b}`: control characters, line
+/// separators, and characters that change the direction of text.
 pub(super) fn escape_control(text: &str) -> String {
     let escape =
         |c: char| if is_interpreted(c) { c.escape_default().to_string() } else { c.into() };
     text.chars().map(escape).collect()
 }
 
-/// Escapes each line of `text` like [`escape_control`]. Keeps the line breaks.
+/// Escapes each line of `text` like [`escape_control`], but leaves line breaks unchanged.
 pub(super) fn escape_lines(text: &str) -> String {
     text.split('\n').map(escape_control).collect::<Vec<_>>().join("\n")
 }
 
 /// In the strings of the JSON text `json`, escapes the characters that [`escape_control`] escapes.
-/// Keeps the line breaks between values.
+/// Leaves the line breaks between JSON values unchanged.
 pub(super) fn escape_json(json: &str) -> String {
     let escape = |c: char| match c {
         '\n' => c.into(),

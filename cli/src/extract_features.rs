@@ -24,7 +24,7 @@ use std::{path::PathBuf, slice};
 #[command(after_help = "Example: cortado extract-features lenet_iter_10000.caffemodel \
     examples/mnist/lenet.prototxt ip1,prob ip1_lmdb,prob_lmdb 10")]
 pub(super) struct ExtractFeatures {
-    /// Trained weights, matched by layer name: .safetensors, .npz, .h5 or caffemodel
+    /// Trained weights in a .safetensors, .npz, .h5 or .caffemodel file, matched by layer name
     weights: PathBuf,
     /// Net definition in text format, built for the TEST phase
     #[arg(value_name = "NET.prototxt")]
@@ -58,7 +58,7 @@ pub(super) struct ExtractFeatures {
     device: DeviceArgs,
 }
 
-/// Kind of device, by Caffe's names.
+/// Kind of device, with Caffe's names.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Mode {
     Cpu,

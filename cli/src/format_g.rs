@@ -29,7 +29,7 @@ fn trim_zeros(number: &str) -> &str {
 mod tests {
     use super::format_g;
 
-    /// The expected texts of the test are output of C's `printf("%g")`.
+    /// The expected strings are the output of C's `printf("%g")`.
     #[test]
     fn format_g_matches_printf() {
         let cases = [

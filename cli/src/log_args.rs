@@ -1,4 +1,4 @@
-//! Command-line flags of the log, with the names of glog's flags.
+//! Command-line flags for logging, named like glog's flags.
 
 use super::{
     caffe_flags::parse_bool, log_files::LogFiles, log_prefix::Prefix, logger::LogOptions, terminal,
@@ -8,10 +8,10 @@ use cortado::error::Result;
 use log::LevelFilter;
 use std::path::PathBuf;
 
-/// Heading of the log flags in the help of a subcommand.
+/// Heading of the logging flags in the help of a subcommand.
 const HEADING: &str = "Log options, as in glog";
 
-/// Flags of the log. The environment variable `GLOG_x` sets the default of the flag `x`, except for
+/// Logging flags. The environment variable `GLOG_x` sets the default of the flag `x`, except for
 /// `--alsologtostderr`.
 #[derive(Args)]
 #[command(next_help_heading = HEADING)]
@@ -22,7 +22,8 @@ pub(super) struct LogArgs {
     logtostderr: bool,
     /// Write all log lines to standard error in addition to the files in --log-dir, and show no
     /// progress line. Default: true, except that a progress line replaces log lines at a terminal.
-    /// If false, only messages at or above the severity --stderrthreshold go to standard error
+    /// If false, only messages at or above the severity that --stderrthreshold sets go to standard
+    /// error
     #[arg(long, global = true, hide_short_help = true, value_name = "BOOL")]
     #[arg(value_parser = parse_bool, num_args = 0..=1, require_equals = true)]
     #[arg(default_missing_value = "true")]
@@ -41,7 +42,7 @@ pub(super) struct LogArgs {
     #[arg(long, global = true, hide_short_help = true, value_name = "DIR")]
     #[arg(env = "GLOG_log_dir", hide_env_values = true)]
     log_dir: Option<PathBuf>,
-    /// Level of detail; a level above 0 has the effect of --verbose
+    /// Verbosity; a value above 0 has the effect of --verbose
     #[arg(long, global = true, hide_short_help = true, value_name = "N", default_value_t = 0)]
     #[arg(env = "GLOG_v", hide_env_values = true, allow_negative_numbers = true)]
     v: i32,
@@ -95,8 +96,8 @@ impl LogArgs {
     }
 }
 
-/// Returns the filter for log lines of glog's severity `severity` or higher. Severity 3, FATAL,
-/// ends the process in glog; no level corresponds to it.
+/// Returns the filter that passes log lines with the glog severity `severity` or higher. The `log`
+/// crate has no level for severity 3, FATAL, at which glog ends the process.
 fn from_severity(severity: i32) -> LevelFilter {
     match severity {
         ..=0 => LevelFilter::Trace,

@@ -14,14 +14,15 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-/// Severities with a log file, from the lowest. A file contains the lines of its severity and of
+/// Severities with a log file, in ascending order. A file contains the lines of its severity and of
 /// all higher severities.
 const SEVERITIES: [(&str, Level); 3] =
     [("INFO", Level::Info), ("WARNING", Level::Warn), ("ERROR", Level::Error)];
 
 /// Log files of a process, such as `caffe.host.user.log.INFO.20260131-235959.4321`.
 ///
-/// The first line for a file creates the file, and a link to the file, such as `caffe.INFO`.
+/// [`create`](Self::create) creates the first file. Every other file is created when its first line
+/// is written. Each file has a link to it, such as `caffe.INFO`.
 pub(super) struct LogFiles {
     folder: PathBuf,
     program: String,
@@ -73,9 +74,8 @@ impl LogFiles {
         Ok(log_files)
     }
 
-    /// Appends a line to the file of its severity and to the files of all lower severities. The
-    /// first write error of a file is reported on standard error, and ends the writing to this
-    /// file.
+    /// Appends a line to the file of its severity and to the files of all lower severities. Reports
+    /// the first write error of a file on standard error, and writes no more lines to this file.
     pub(super) fn write(&self, level: Level, line: &str) {
         let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
         for (file, (severity, lowest)) in files.iter_mut().zip(SEVERITIES) {

@@ -17,7 +17,8 @@ pub(super) enum Prefix {
 }
 
 impl Prefix {
-    /// Returns the prefix of a log line that line `line` of the source file `path` writes now.
+    /// Returns the prefix of a log line that is written now, at line `line` of the source file
+    /// `path`.
     pub(super) fn text(self, level: Level, path: &str, line: u32) -> String {
         let format = match self {
             Self::None => return String::new(),

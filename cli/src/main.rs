@@ -98,7 +98,7 @@ enum Subcommand {
 fn main() -> ExitCode {
     let mut definition = Command::command();
     if terminal::is_dumb() {
-        // If the variable `CI` is set, clap would write colours to a terminal of any type.
+        // Otherwise, clap would write colours even to a dumb terminal if the variable `CI` is set.
         definition = definition.color(ColorChoice::Never);
     }
     let clap_args = match caffe_flags::rewrite(&definition, env::args_os()) {
@@ -148,7 +148,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Returns the file name of the program, as in `argv[0]`.
+/// Returns the file name of the program, from the path in `argv[0]`.
 fn program_name() -> String {
     let program = env::args_os().next().unwrap_or_default();
     let file = Path::new(&program).file_name();
@@ -159,7 +159,7 @@ fn program_name() -> String {
 fn report_failure(error: &Error) -> ExitCode {
     let error = escape_control(&error.to_string());
     logger::log_to_files(&error);
-    // If writing to standard error fails, the exit status still reports the error.
+    // Ignore a write error, because the exit status still shows that the subcommand failed.
     let _ = writeln!(io::stderr(), "cortado: {error}");
     ExitCode::FAILURE
 }

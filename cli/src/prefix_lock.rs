@@ -27,7 +27,7 @@ impl PrefixLock {
         let mut file = result.ok()?;
         match file.try_lock() {
             Ok(()) => {
-                // Ignore errors, because the process id only serves the warning of another process.
+                // Ignore errors, because other processes use the process id only in a warning.
                 let _ = file.set_len(0).and_then(|()| write!(file, "{}", process::id()));
                 Some(Self { path, _file: file })
             }

@@ -95,10 +95,10 @@ enum Priority {
     Iteration,
 }
 
-/// Part of the progress line, with its importance.
+/// Part of the progress line, with its priority.
 type Part = (Priority, String);
 
-/// Returns the texts of the progress line: iteration, loss, learning rate, speed and time left.
+/// Returns the parts of the progress line: iteration, loss, learning rate, speed and time left.
 fn progress_parts(
     iteration: usize,
     max_iter: usize,
@@ -119,10 +119,10 @@ fn progress_parts(
     parts
 }
 
-/// Joins a progress bar, of which the fraction `done` is filled, and the parts that are not empty.
-/// The line has at most `width` characters: the bar is shortened or omitted, then the least
-/// important parts are omitted, and the last part is truncated. The bar has precedence over the
-/// learning rate.
+/// Returns a line with a progress bar, filled up to the fraction `done`, and the parts that are not
+/// empty. The line has at most `width` characters: the bar is shortened or omitted, then the least
+/// important parts are omitted, and the last part is truncated. The learning rate is omitted before
+/// the bar.
 fn progress_line(done: f64, mut parts: Vec<Part>, width: usize) -> String {
     parts.retain(|(_, text)| !text.is_empty());
     loop {
@@ -153,7 +153,7 @@ impl Drop for Progress {
     }
 }
 
-/// Replaces the progress line by `text`, truncated to the terminal's width.
+/// Replaces the progress line with `text`, truncated to the terminal's width.
 pub(super) fn redraw_line(text: &str) {
     let text: String = text.chars().take(terminal::line_width()).collect();
     let mut err = std::io::stderr();

@@ -51,7 +51,7 @@ struct HandledSignal {
 }
 
 impl Signals {
-    /// Installs the handlers of SIGINT, SIGTERM and SIGHUP. Returns a closure that the solver polls
+    /// Installs handlers for SIGINT, SIGTERM and SIGHUP. Returns a closure that the solver polls
     /// for the action that the received signals request.
     ///
     /// SIGTERM always has the effect `Stop`. A second SIGINT or SIGTERM ends the process at once if
@@ -82,7 +82,7 @@ pub(super) enum SecondSignal {
     Ignore,
 }
 
-/// Installs handlers of SIGINT and SIGTERM, and returns the flag that the handlers set.
+/// Installs handlers for SIGINT and SIGTERM, and returns the flag that the handlers set.
 pub(super) fn stop_flag(second: SecondSignal) -> Result<Arc<AtomicBool>> {
     let received = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
@@ -104,7 +104,7 @@ fn install_error(error: io::Error) -> Error {
 impl HandledSignal {
     fn new(signal: c_int, effect: Effect) -> io::Result<Self> {
         let received = Arc::new(AtomicBool::new(false));
-        // The handlers of a signal run in the order of registration. When the shutdown handler
+        // The handlers for a signal run in the order of registration. When the shutdown handler
         // handles the first signal, `received` is not yet set, so only a second signal ends the
         // process.
         if effect != Effect::None && [SIGINT, SIGTERM].contains(&signal) {

@@ -8,7 +8,7 @@ use std::{
 
 /// Removes the oldest snapshots after each snapshot of a training run.
 pub(super) struct SnapshotKeep {
-    /// Number of snapshots that remain.
+    /// Number of latest snapshots to keep.
     pub(super) count: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Checks of the suffixes of output files, by which the user selects a format.
+//! Checks of the suffixes of output files. A suffix selects the output format.
 
 use cortado::error::{Error, Result};
 use std::path::Path;
@@ -11,8 +11,8 @@ pub(super) fn check_svg(path: &Path) -> Result<()> {
     }
 }
 
-/// Fails if the suffix of `path` is that of a format other than Caffe's binary messages. Caffe
-/// accepts any suffix, so unknown suffixes are valid.
+/// Fails if the suffix of `path` belongs to a format other than Caffe's binary protobuf format.
+/// Caffe accepts any suffix, so unknown suffixes are valid.
 pub(super) fn check_binaryproto(path: &Path) -> Result<()> {
     const OTHER_SUFFIXES: [&str; 8] =
         ["h5", "jpeg", "jpg", "npy", "npz", "png", "prototxt", "safetensors"];

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 /// Maximum width in characters to which the cells of a column are padded. A name in a file can be
-/// as long as the file, and padding every row to the length of such a name needs too much memory.
+/// as long as the file, and padding every row to this length would need too much memory.
 const MAX_PADDED_WIDTH: usize = 80;
 
 /// Formats the rows of a table, with two spaces between columns. The first `left_aligned` columns

@@ -20,8 +20,8 @@ use std::{ops::ControlFlow, path::PathBuf, sync::atomic::Ordering::Relaxed};
 
 /// Test a trained net: print the mean of each output over all batches
 ///
-/// Ctrl-C or SIGTERM ends the test after the current batch, and prints the means over the batches
-/// so far. A second Ctrl-C ends the process immediately.
+/// After Ctrl-C or SIGTERM, the command finishes the current batch and prints the means over the
+/// batches so far. A second Ctrl-C ends the process immediately.
 #[derive(Args)]
 #[command(after_help = "Example: cortado test --model examples/digits/lenet.prototxt \
     --weights examples/digits/lenet_iter_1000.caffemodel --iterations 100")]
@@ -29,7 +29,7 @@ pub(super) struct Test {
     /// Net definition in text format, built for the TEST phase
     #[arg(long, value_name = "FILE")]
     model: PathBuf,
-    /// Trained weights, matched by layer name: .safetensors, .npz, .h5 or caffemodel
+    /// Trained weights in a .safetensors, .npz, .h5 or .caffemodel file, matched by layer name
     #[arg(long, value_name = "FILE", value_delimiter = ',', required = true)]
     weights: Vec<PathBuf>,
     /// Number of batches to run

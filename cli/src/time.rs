@@ -37,8 +37,8 @@ pub(super) struct Time {
     /// Net definition, in text format
     #[arg(long, value_name = "FILE")]
     model: PathBuf,
-    /// Trained weights, matched by layer name: .safetensors, .npz, .h5 or caffemodel. Default: the
-    /// fillers of the definition
+    /// Trained weights in a .safetensors, .npz, .h5 or .caffemodel file, matched by layer name. By
+    /// default, the fillers in the definition initialize the weights
     #[arg(long, value_name = "FILE", value_delimiter = ',')]
     weights: Vec<PathBuf>,
     #[command(flatten)]

@@ -30,9 +30,9 @@ use std::{
 
 /// Train a net from a solver definition
 ///
-/// Paths in the solver definition are relative to the current folder, as in Caffe. Ctrl-C or
-/// SIGTERM stops training after the current iteration and writes a snapshot. A second Ctrl-C ends
-/// the process immediately, without a snapshot. On SIGHUP, training writes a snapshot and
+/// Paths in the solver definition are relative to the current folder, as in Caffe. After Ctrl-C or
+/// SIGTERM, training finishes the current iteration, writes a snapshot and stops. A second Ctrl-C
+/// ends the process immediately, without a snapshot. On SIGHUP, training writes a snapshot and
 /// continues.
 #[derive(Args)]
 #[command(after_help = "Example: cortado train --solver examples/digits/solver.prototxt")]
@@ -44,7 +44,8 @@ pub(super) struct Train {
     /// omitted
     #[arg(long, value_name = "FILE", conflicts_with = "weights")]
     snapshot: Option<PathBuf>,
-    /// Trained weights to start from, matched by layer name: .safetensors, .npz, .h5 or caffemodel
+    /// Trained weights to start from, in a .safetensors, .npz, .h5 or .caffemodel file, matched by
+    /// layer name
     #[arg(long, value_name = "FILE", value_delimiter = ',')]
     weights: Vec<PathBuf>,
     /// What to do when the loss or a weight becomes NaN or infinite: stop, with a snapshot whose
@@ -160,7 +161,7 @@ fn existing_state(state: &Path) -> PathBuf {
     hdf5
 }
 
-/// Fails if the user passed a caffemodel to `--snapshot`, the most common mistake.
+/// Fails if the user passed a caffemodel to `--snapshot` instead of a solver state.
 fn check_solver_state(path: &Path) -> Result<()> {
     let name = path.to_string_lossy();
     if path.exists() && (name.ends_with(".caffemodel") || name.ends_with(".caffemodel.h5")) {
@@ -172,7 +173,7 @@ fn check_solver_state(path: &Path) -> Result<()> {
 }
 
 /// Shows the progress of training: as a progress line or as Caffe's log lines on standard error,
-/// and as log lines in the log files. If the log level is below `Info`, shows no progress.
+/// and as log lines in the log files. If the log level excludes `Info`, shows no progress.
 fn show_progress(solver: &mut Solver<f32>) {
     if logger::shows_progress_line() {
         let mut progress = Progress::new(solver.param().max_iter());

@@ -40,7 +40,7 @@ impl Row {
     }
 }
 
-/// Returns a text with the most important parameters of a layer, such as its kernel size.
+/// Formats the most important parameters of a layer, such as its kernel size.
 fn settings(layer: &LayerParameter) -> String {
     let square = |sizes: &[u32], h: Option<u32>, w: Option<u32>| match (sizes, h, w) {
         (_, Some(h), Some(w)) => Some(format!("{h}×{w}")),

@@ -11,7 +11,7 @@ use std::fmt::Write;
 const ROW_HEIGHT: f64 = 26.0;
 /// Distance between adjacent lanes of a net drawing, in pixels.
 const LANE_WIDTH: f64 = 20.0;
-/// Estimated width of a character of the row texts, in pixels.
+/// Estimated width of a character in the text of a row, in pixels.
 const CHARACTER_WIDTH: f64 = 7.3;
 /// Gap between columns of text, in pixels.
 const COLUMN_GAP: f64 = 22.0;

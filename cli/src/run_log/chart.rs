@@ -38,7 +38,7 @@ pub(super) fn draw(title: &str, panels: &[(&str, &Curves)], data: &str) -> Strin
     svg_document(right + MARGIN, top, title, &body)
 }
 
-/// Returns the text of a curve in the legend: its name and last value.
+/// Returns the legend entry of a curve: its name and last value.
 fn legend_text(curve: &Curve) -> String {
     let last = curve.points.last().map_or(f64::NAN, |point| point[1]);
     format!("{} {}", curve.name, format_g(last))

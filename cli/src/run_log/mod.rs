@@ -30,8 +30,8 @@ pub(super) struct RunLogArgs {
     /// seconds that the net waited for data since the last `display` object, or null if the net
     /// reads no data. `outputs` holds a number per output name, or an array for an output with
     /// several elements. A `test` object also has `net` and `outputs`; a `snapshot` object has
-    /// `model` and `state`. A `diverged` object has `layer` and `blob`, the place of the first NaN
-    /// or infinite value, and `loss` as text. Any other value that is not finite is written as
+    /// `model` and `state`. A `diverged` object has `layer` and `blob`, the location of the first
+    /// NaN or infinite value, and `loss` as text. Any other value that is not finite is written as
     /// null. With --snapshot, training appends to an existing log file.
     #[arg(long, value_name = "FILE")]
     log_json: Option<PathBuf>,
@@ -73,7 +73,7 @@ impl RunLogArgs {
 
 impl RunLogError {
     /// Passes the solver's events to the function `record`. After `record` has failed once,
-    /// training continues without further calls of `record`.
+    /// training continues without further calls to `record`.
     fn observe(
         &self,
         solver: &mut Solver<f32>,
