@@ -7,7 +7,7 @@
 
 using namespace cuda_on_cpu;
 
-// Fails if the simulated driver does not poison shared memory. The first call makes this check.
+// Fails if the simulated driver does not poison shared memory. Only the first call checks this.
 ENTRY cuInit(unsigned) {
     LOCK_DRIVER;
     static const bool poisoned = shared_memory_is_poisoned();

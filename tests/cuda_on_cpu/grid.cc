@@ -154,7 +154,7 @@ std::string run(Launch &launch) {
     grid.exchange_slots.resize((grid.workers.size() + 31) / 32 * 32);
     grid.idle_fibers = std::move(idle_fibers);
     poison_shared_memory();
-    // `poison_shared_memory` has overwritten this `thread_local` vector, which was empty.
+    // Construct the `thread_local` vector again, because `poison_shared_memory` has overwritten it.
     new (&idle_fibers) std::vector<std::unique_ptr<Fiber>>();
     for (size_t i = 0; i < grid.workers.size(); i++) {
         const unsigned n = i;

@@ -10,7 +10,7 @@ use std::{
     process::Command,
 };
 
-/// Flags of g++, which forbid contraction to FMA and add line numbers for debugging.
+/// Flags for g++ that forbid contraction to FMA and add line numbers for debugging.
 const FLAGS: &[&str] =
     &["-std=c++17", "-O1", "-g1", "-fPIC", "-ffp-contract=off", "-fno-strict-aliasing", "-w"];
 
@@ -56,7 +56,7 @@ fn root() -> &'static Path {
         .expect("repository root: no folder `kernels`")
 }
 
-/// Links object files to a shared library unless the library already exists.
+/// Links object files into a shared library unless the library already exists.
 fn link(objects: &[PathBuf], library: PathBuf) -> PathBuf {
     if !library.exists() {
         let temporary_file = library.with_extension("unfinished");

@@ -6,8 +6,8 @@ using namespace cuda_on_cpu;
 
 ENTRY cuStreamCreateWithPriority(void **stream, unsigned flags, int) {
     REQUIRE_CARD;
-    // The only flag allowed for a stream is 1 (CU_STREAM_NON_BLOCKING), because the queues of the
-    // simulated driver do not wait for a default stream.
+    // The only flag allowed for a stream is 1 (CU_STREAM_NON_BLOCKING), because the simulated
+    // driver does not synchronize streams with the default stream.
     if (flags != 1) return INVALID_VALUE;
     card.queues.push_back(std::make_unique<Queue>(&card));
     *stream = card.queues.back().get();

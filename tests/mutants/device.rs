@@ -28,7 +28,7 @@ struct QueueState {
     inner: SimulatedDevice,
     /// Number of uploads and native kernels that were queued.
     work_count: AtomicUsize,
-    /// Number of calls of `order_after`.
+    /// Number of calls to `order_after`.
     order_count: AtomicUsize,
     /// Queues after which this queue is ordered, for bugs in `order_after`.
     ordered_after: Mutex<Vec<Weak<QueueState>>>,
@@ -44,9 +44,9 @@ impl QueueState {
 /// State that a mutant shares with its forks.
 #[derive(Debug, Default)]
 struct Shared {
-    /// Whether every later call on the mutant must fail.
+    /// Whether all calls on the mutant fail from now on.
     all_calls_fail: AtomicBool,
-    /// Whether every later call on a fork of the mutant must fail.
+    /// Whether all calls on forks of the mutant fail from now on.
     fork_calls_fail: AtomicBool,
     /// Whether a queued call has failed and no call has reported the failure.
     queued_failure: AtomicBool,
@@ -61,7 +61,7 @@ struct Shared {
     is_deadlocked: AtomicBool,
 }
 
-/// Memory on the simulated device, of which only the device side is valid.
+/// Memory of the simulated device that is valid only on the device side.
 type DeviceMemory = SyncedMemory<SimulatedDevice>;
 
 /// Device allocation of a mutant.
@@ -73,7 +73,7 @@ pub(crate) struct Buffer {
     recycler: Option<Arc<Shared>>,
     /// Whether an upload was the last use of the memory.
     is_uploaded: AtomicBool,
-    /// Whether the kernel `scal` has written the memory.
+    /// Whether the kernel `scal` has written to the memory.
     pub(crate) is_scaled: AtomicBool,
     /// The bug of the device.
     bug: Bug,
@@ -276,14 +276,14 @@ impl Mutant {
         Ok(Some(memory))
     }
 
-    /// Uploads bytes at once, before the queued work of the device runs.
+    /// Uploads bytes immediately, before the queued work of the device runs.
     fn upload_at_once(&self, src: &[u8], dst: &mut simulated::Buffer, at: usize) -> Result<()> {
         let fork = self.inner.fork_queue()?;
         fork.upload(src, dst, at)?;
         fork.synchronize()
     }
 
-    /// Returns whether the bug needs freed memory, which the mutant then keeps.
+    /// Returns whether the mutant keeps freed memory, because its bug reuses the memory.
     fn recycles(&self) -> bool {
         matches!(
             self.bug,
@@ -321,7 +321,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns a view of the part of `memory` that the operand of a mutant covers, for the simulated
+/// Returns the part of `memory` that the mutant's operand covers, as a view for the simulated
 /// device.
 pub(crate) fn inner_view<'a, T: Element>(
     memory: &'a DeviceMemory,

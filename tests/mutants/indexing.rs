@@ -11,7 +11,7 @@ use cortado::{
     op::{Copy2d, Permute, RowIndexing, Tile},
 };
 
-/// Replaces subnormal elements by 0, as arithmetic on many devices does.
+/// Flushes subnormal elements to 0, like the arithmetic of many devices.
 fn flush<T: Element>(y: &mut [T]) {
     let smallest_normal = match T::DTYPE {
         DType::F16 => 2.0f64.powi(-14),

@@ -21,7 +21,7 @@ fn without_classes(ignore: Option<i64>, axis: &Axis) -> Option<i64> {
     ignore.filter(|&label| label < 0 || label >= axis.extent as i64)
 }
 
-/// Returns an axis with at most 2¹⁶ rows, for kernels that skip all later rows.
+/// Limits an axis to its first 2¹⁶ rows, for kernels that skip the rows after them.
 fn first_rows(axis: Axis) -> Axis {
     Axis { outer: axis.outer.min(BITS_16), ..axis }
 }

@@ -6,8 +6,8 @@ pub(crate) const BITS_20: usize = 1 << 20;
 /// Number of different 16-bit indices.
 pub(crate) const BITS_16: usize = 1 << 16;
 
-/// Overwrites the later elements with repetitions of the first `count` elements, like a kernel that
-/// truncates indices.
+/// Overwrites all elements after the first `count` with repetitions of the first `count` elements,
+/// like a kernel that truncates indices.
 pub(crate) fn wrap<T: Copy>(y: &mut [T], count: usize) {
     (count..y.len()).for_each(|i| y[i] = y[i % count]);
 }

@@ -1,5 +1,5 @@
-// Test library with the cuBLAS functions that `CudaDevice` calls. Plain loops compute a GEMM when
-// the queued work item of the GEMM runs.
+// Test library with the cuBLAS functions that `CudaDevice` calls. A GEMM is a queued work item,
+// which computes the GEMM in plain loops.
 //
 // The test library is stricter than NVIDIA's cuBLAS: the caller must give each handle a stream and
 // a workspace. A GEMM fills the workspace with NaN, which reveals a workspace that was freed too

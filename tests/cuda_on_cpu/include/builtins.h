@@ -9,8 +9,8 @@
 
 #include "block.h"
 
-// To list the kernels, `mod.rs` runs the preprocessor with `CUDA_ON_CPU_LISTING`, which leaves the
-// keyword `__global__` in the output.
+// To list the kernels, `mod.rs` runs the preprocessor with `CUDA_ON_CPU_LISTING` defined, so that
+// the keyword `__global__` remains in the output.
 #ifndef CUDA_ON_CPU_LISTING
 #define __global__
 #endif

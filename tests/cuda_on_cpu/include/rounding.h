@@ -5,8 +5,8 @@
 #include <stdint.h>
 #include <string.h>
 
-// Rounds `x` to odd: an inexact result is the neighbouring `float` whose last bit is set. Rounding
-// the result to a 16-bit format gives the same number as rounding `x` directly.
+// Rounds `x` to odd: an inexact result is the neighbouring `float` whose least significant bit is
+// set. Rounding the result to a 16-bit format gives the same number as rounding `x` directly.
 inline float round_to_odd(double x) {
     const float nearest = float(x);
     if (double(nearest) == x || isnan(x)) return nearest;

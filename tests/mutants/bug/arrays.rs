@@ -32,7 +32,7 @@ macro_rules! arrays_bugs {
         DotDropsTail => dot,
         /// Bug: the kernel `dot` for `f16` accumulates in `f16` instead of `f32`.
         DotNarrow => dot,
-        /// Bug: every second call of the kernel `dot` rounds the sum up, as if the order of the
+        /// Bug: every second call to the kernel `dot` rounds the sum up, as if the order of the
         /// summands depended on thread timing.
         DotNotReproducible => dot,
         /// Bug: the kernel `dot` of an operand with itself returns the sum of the elements instead
@@ -95,7 +95,7 @@ macro_rules! arrays_bugs {
         GemmZeroesGaps => gemm,
         /// Bug: if β is 0, the kernel `gemm` also zeroes the elements of the view after `C`.
         GemmZeroesTail => gemm,
-        /// Bug: every second call of the kernel `gemm` changes the last bit of an element of `C`.
+        /// Bug: every second call to the kernel `gemm` changes the last bit of an element of `C`.
         GemmNotReproducible => gemm,
         /// Bug: the kernel `gemm` transposes `B` if `A` and `B` are the same matrix.
         GemmOfItself => gemm,
@@ -108,7 +108,8 @@ macro_rules! arrays_bugs {
         BatchReusesB => gemm_batched,
         /// Bug: the kernel `gemm_batched` transposes the second operand if both are the same view.
         BatchOfItself => gemm_batched,
-        /// Bug: if β is 0, the kernel `gemm_batched` zeroes the whole view `c`, including the gaps.
+        /// Bug: if β is 0, the kernel `gemm_batched` zeroes the whole view `c`, including the gaps
+        /// between rows and matrices.
         BatchZeroesGaps => gemm_batched,
         /// Bug: the kernel `gemm_batched` accepts matrices `C` that overlap.
         BatchOverlaps => gemm_batched,

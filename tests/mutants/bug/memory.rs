@@ -38,8 +38,8 @@ macro_rules! memory_bugs {
         /// Bug: an allocation of far too many bytes returns an error of the device instead of
         /// `OutOfMemory`.
         OutOfMemoryIsDevice => out_of_memory,
-        /// Bug: the error `OutOfMemory` has the number of available bytes instead of the number of
-        /// requested bytes.
+        /// Bug: the error `OutOfMemory` reports the number of available bytes instead of the number
+        /// of requested bytes.
         OutOfMemoryOtherBytes => out_of_memory,
         /// Bug: an allocation that fails reports a number of bytes that is rounded up to a page.
         OutOfMemoryRounded => out_of_memory,
@@ -54,7 +54,8 @@ macro_rules! memory_bugs {
         DirtyLargeBlock => reused_memory,
         /// Bug: a freed block is not zeroed when a forked queue allocates it.
         DirtyForkBlock => reused_memory,
-        /// Bug: a freed block that a kernel has written is not zeroed when it is allocated again.
+        /// Bug: a freed block to which a kernel has written is not zeroed when it is allocated
+        /// again.
         DirtyKernelOutput => reused_memory,
         /// Bug: memory that is a part of a larger freed block is not zeroed.
         DirtySplitBlock => reused_memory,
@@ -102,8 +103,8 @@ macro_rules! memory_bugs {
         FailureRepeats => injected_failures,
         /// Bug: the error of queued work names a kernel other than the one that failed.
         FailureOfAnotherKernel => injected_failures,
-        /// Bug: the failure of one queue is stored with the device, and a wait for any queue
-        /// reports the failure if the work has already run.
+        /// Bug: the device, not the queue, records a failure, and a wait for any queue reports the
+        /// failure if the failed work has already run.
         FailureOfAnyQueue => queue_failures,
         /// Bug: if a queue is ordered after a failed queue, a wait for the former discards the
         /// failure of the latter.
@@ -139,7 +140,7 @@ macro_rules! memory_bugs {
         ScopeForgotten => scal,
         /// Bug: the native kernel `scal` enters its ledger scope after it has used its operand.
         ScopeLate => scal,
-        /// Bug: the native kernel `scal` leaves its ledger scope at once.
+        /// Bug: the native kernel `scal` leaves its ledger scope before it does any work.
         ScopeDropped => scal,
         /// Bug: the native kernel `axpy` enters the ledger scope of another kernel.
         ScopeOfAnotherKernel => axpy,

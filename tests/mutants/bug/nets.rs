@@ -139,7 +139,7 @@ macro_rules! nets_bugs {
         CopiesWholeRows => copy_2d,
         /// Bug: the kernel `copy_2d` skips the rows after the first 2¹⁶.
         CopyStopsAtRow => copy_2d,
-        /// Bug: the kernel `copy_2d` replaces subnormal numbers by 0.
+        /// Bug: the kernel `copy_2d` flushes subnormal numbers to 0.
         BlocksFlushSubnormals => copy_2d,
         /// Bug: the kernel `gather` returns the last row of the table for an index beyond the
         /// table's end.
@@ -148,7 +148,7 @@ macro_rules! nets_bugs {
         GatherNarrow => gather,
         /// Bug: the kernel `gather` writes 0 to the rows after the first 2¹⁶.
         GatherStops => gather,
-        /// Bug: the kernel `gather` replaces subnormal numbers by 0.
+        /// Bug: the kernel `gather` flushes subnormal numbers to 0.
         GatherFlushesSubnormals => gather,
         /// Bug: the kernel `scatter_add` overwrites rows of the table instead of adding to the
         /// rows.
@@ -159,7 +159,7 @@ macro_rules! nets_bugs {
         PermuteInverse => permute,
         /// Bug: the kernel `permute` truncates indices to 20 bits.
         PermuteWraps => permute,
-        /// Bug: the kernel `permute` replaces subnormal numbers by 0.
+        /// Bug: the kernel `permute` flushes subnormal numbers to 0.
         PermuteFlushesSubnormals => permute,
         /// Bug: the kernel `to_indices` truncates fractions instead of returning an error.
         IndicesTruncated => to_indices,
@@ -167,7 +167,7 @@ macro_rules! nets_bugs {
         TileInner => tile,
         /// Bug: the kernel `tile` truncates indices to 20 bits.
         TileWraps => tile,
-        /// Bug: the kernel `tile` replaces subnormal numbers by 0.
+        /// Bug: the kernel `tile` flushes subnormal numbers to 0.
         TileFlushesSubnormals => tile,
         /// Bug: a random fill stores element `i + 1` of the random sequence at index `i`.
         RandomOffByOne => uniform,
