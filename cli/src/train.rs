@@ -110,7 +110,7 @@ impl Train {
 
     fn run_on(self, device: &AnyDevice) -> Result<()> {
         let ledger = self.transfer_report.then(Ledger::new);
-        let _open = ledger.as_ref().map(Ledger::open);
+        let _ledger_guard = ledger.as_ref().map(Ledger::open);
         let mut builder = Solver::<f32>::builder(device);
         if let Some(state) = &self.snapshot {
             let state = existing_state(state);

@@ -8,7 +8,7 @@ use super::{
 use crate::element::Element;
 use proptest::prelude::*;
 
-/// Kind of the numbers in operands, which determines how the kit compares results.
+/// The kind of values that the operands hold, which determines how the kit compares results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Values {
     /// Integers from −4 to 4. Sums of these integers are exact, so a result must be the expected

@@ -27,7 +27,7 @@ impl Record {
     /// ```
     ///
     /// # Errors
-    /// Returns [`Error::InvalidData`] for bytes that are not a `Datum`, and the errors of
+    /// Returns [`Error::InvalidData`] for bytes that are not a `Datum`, and any error from
     /// `Record::try_from` and [`Image::decode`].
     pub fn read_datum(&mut self, message: &[u8], color: Color) -> Result<()> {
         let Self { mut bytes, mut floats, .. } = std::mem::take(self);

@@ -118,7 +118,7 @@ impl Hdf5Rows {
     /// Returns the values of the next row in each dataset.
     ///
     /// # Errors
-    /// Returns the errors of [`open`](Self::open) for the next file, and [`Error::Shape`] if the
+    /// Returns any error from [`open`](Self::open) for the next file, and [`Error::Shape`] if the
     /// rows of the next file have a different shape.
     pub fn read(&mut self) -> Result<impl Iterator<Item = &[f64]>> {
         if self.row == self.rows {
@@ -158,8 +158,8 @@ impl Hdf5Rows {
     /// The first `seek` opens each file once, to learn its number of rows.
     ///
     /// # Errors
-    /// Returns the errors of [`open`](Self::open) and [`read`](Self::read) for each file. If `seek`
-    /// fails, the position does not change.
+    /// Returns any error from [`open`](Self::open) and [`read`](Self::read) for each file. If
+    /// `seek` fails, the position does not change.
     #[doc(alias = "Skip")]
     pub fn seek(&mut self, position: u64) -> Result<()> {
         if position == self.position {

@@ -42,7 +42,7 @@ impl IdxSource {
     /// appended to the names.
     ///
     /// # Errors
-    /// Returns the errors of [`open_files`](Self::open_files).
+    /// Returns any error from [`open_files`](Self::open_files).
     pub fn open(prefix: impl Into<String>) -> Result<Self> {
         let prefix = prefix.into();
         let images = find(&format!("{prefix}-images-idx3-ubyte"))?;

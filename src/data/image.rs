@@ -34,8 +34,8 @@ impl Image {
     /// Reads a JPEG or PNG file.
     ///
     /// # Errors
-    /// Returns [`Error::Io`](crate::Error::Io) and the errors of [`decode`](Self::decode), with the
-    /// name of the file.
+    /// Returns [`Error::Io`](crate::Error::Io) and any error from [`decode`](Self::decode), with
+    /// the name of the file.
     #[doc(alias = "ReadImageToCVMat")]
     pub fn read(path: impl AsRef<Path>, color: Color) -> Result<Self> {
         let path = path.as_ref();

@@ -160,8 +160,8 @@ fn resize_image(image: &Image, [height, width]: [usize; 2]) -> Result<Image> {
     if bytes > limits::RESIZED_LEN && bytes > image.shape().iter().product() {
         let limit = limits::RESIZED_LEN;
         let reason = format!(
-            "resizing to {height} x {width} pixels needs {bytes} bytes, but the limit of an \
-             enlarged image is {limit} bytes"
+            "resizing to {height} x {width} pixels needs {bytes} bytes, but the size \
+             limit for an enlarged image is {limit} bytes"
         );
         return Err(Error::InvalidData(reason));
     }

@@ -109,7 +109,7 @@ impl<T: Element> Prefetcher<T> {
     /// # Errors
     /// Returns [`Error::InvalidInput`] if `size` is 0, `depth` is not in 1 to 1024, or a thread
     /// cannot be started. Returns the error of reading the first record, with the source and the
-    /// record number. Returns the errors of [`Blob::new`](crate::Blob::new) and
+    /// record number. Returns any error from [`Blob::new`](crate::Blob::new) and
     /// [`Memory::fork_queue`](crate::Memory::fork_queue).
     pub fn new(
         device: &AnyDevice,
@@ -151,7 +151,7 @@ impl<T: Element> Prefetcher<T> {
     ///
     /// # Errors
     /// Returns [`Error::Shape`] if the transformed records of `reader` have a different shape from
-    /// those of the previous reader, and the errors of [`new`](Self::new). If the first record
+    /// those of the previous reader, and any error from [`new`](Self::new). If the first record
     /// cannot be read or has a different shape, the prefetcher keeps its previous reader.
     pub fn restart(&mut self, reader: DataReader, transformer: DataTransformer) -> Result<()> {
         let (name, stop_reader) = (reader.source().to_owned(), Box::new(reader.stop_function()));

@@ -86,7 +86,7 @@ impl DataReader {
     ///
     /// # Errors
     /// Returns [`Error::InvalidInput`] if `run` is not in 1 to 1024 or the thread cannot be
-    /// started, and the errors of [`Source::skip`].
+    /// started, and any error from [`Source::skip`].
     pub fn new(source: Box<dyn Source>, skip: u64, run: usize) -> Result<Self> {
         Self::resumed(source, skip, 0, run)
     }
@@ -109,7 +109,7 @@ impl DataReader {
     /// ```
     ///
     /// # Errors
-    /// Returns the errors of [`new`](Self::new).
+    /// Returns any error from [`new`](Self::new).
     pub fn resumed(source: Box<dyn Source>, skip: u64, first: u64, run: usize) -> Result<Self> {
         let mut readers = Self::start(source, (skip, first), run, 1)?;
         readers.pop().ok_or_else(|| Error::InvalidData("DataReader: no reader".into()))
@@ -118,7 +118,7 @@ impl DataReader {
     /// Like [`new`](Self::new), but returns `count` readers, which get the records in turn.
     ///
     /// # Errors
-    /// Returns the errors of [`new`](Self::new), and [`Error::InvalidInput`] unless 1 ≤ `count` ≤
+    /// Returns any error from [`new`](Self::new), and [`Error::InvalidInput`] unless 1 ≤ `count` ≤
     /// 1024.
     pub fn shared(
         source: Box<dyn Source>,

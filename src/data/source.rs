@@ -50,7 +50,7 @@ pub trait Source: Send {
     /// the records.
     ///
     /// # Errors
-    /// Returns the errors of [`read`](Self::read).
+    /// Returns any error from [`read`](Self::read).
     #[doc(alias = "Skip")]
     fn skip(&mut self, count: u64) -> Result<()> {
         let mut record = Record::default();

@@ -57,7 +57,7 @@ impl SourceRegistry {
     ///
     /// # Errors
     /// Returns [`Error::InvalidData`] for a scheme that is not registered or for a path without a
-    /// database, and the errors of the scheme's `open`.
+    /// database, and any error from the scheme's `open`.
     pub fn open(&self, source: &str) -> Result<Box<dyn Source>> {
         let scheme = source.split_once(':');
         if let Some((scheme, rest)) = scheme

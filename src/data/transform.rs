@@ -71,7 +71,7 @@ impl DataTransformer {
     ///
     /// # Errors
     /// Returns [`Error::InvalidInput`] if both `mean_file` and `mean_value` are set or the mean
-    /// file does not have the shape of one image. Returns the errors of reading the mean file.
+    /// file does not have the shape of one image. Returns any error from reading the mean file.
     pub fn new(param: &TransformationParameter, phase: Phase, key: RngKey) -> Result<Self> {
         let mean = Mean::from_param(param)?;
         let crop_size = usize::try_from(param.crop_size())
@@ -107,8 +107,8 @@ impl DataTransformer {
     /// which the random choices depend.
     ///
     /// # Errors
-    /// Returns the errors of [`output_shape`](Self::output_shape), and [`Error::Length`] unless the
-    /// length of `y` matches the output shape.
+    /// Returns any error from [`output_shape`](Self::output_shape), and [`Error::Length`] unless
+    /// the length of `y` matches the output shape.
     #[doc(alias = "Transform")]
     pub fn transform<T: Element>(&self, number: u64, record: &Record, y: &mut [T]) -> Result<()> {
         let shape = self.output_shape(record)?;

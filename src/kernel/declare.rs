@@ -250,7 +250,7 @@ macro_rules! slice_function {
         #[doc = slice_doc!($family $kernel "")]
         ///
         /// # Errors
-        /// Returns the errors of the descriptor's `check`, such as
+        /// Returns any error from the descriptor's `check`, such as
         /// [`Error::Length`](crate::Error::Length).
         pub fn $kernel<$($generics)*>(
             workers: &Workers,
@@ -328,7 +328,7 @@ macro_rules! host_function_as {
         #[doc = slice_doc!($family $kernel $in_place)]
         ///
         /// # Errors
-        /// Returns the errors of the descriptor's `check`, such as
+        /// Returns any error from the descriptor's `check`, such as
         /// [`Error::Length`](crate::Error::Length).
         #[allow(clippy::too_many_arguments)]
         pub fn $name<T: Element>(
@@ -429,7 +429,7 @@ macro_rules! call_host {
 /// scope.
 ///
 /// # Errors
-/// Returns the errors of [`Memory::on_fallback`].
+/// Returns any error from [`Memory::on_fallback`].
 #[track_caller]
 pub(crate) fn enter_fallback<D: Memory>(
     device: &D,

@@ -29,7 +29,7 @@ use crate::{
 /// [`Conv::convolve_with_activation`](crate::kernel::Conv::convolve_with_activation).
 ///
 /// # Errors
-/// Returns the errors of the descriptor's `check`.
+/// Returns any error from the descriptor's `check`.
 pub fn convolve_with_activation<T: Element>(
     workers: &Workers,
     op: &Convolution,
@@ -56,7 +56,7 @@ pub fn convolve_with_activation<T: Element>(
 /// [`Update::solver_update`](crate::kernel::Update::solver_update).
 ///
 /// # Errors
-/// Returns the errors of [`SolverUpdate::check`].
+/// Returns any error from [`SolverUpdate::check`].
 pub fn solver_update<T: Element>(
     workers: &Workers,
     op: &SolverUpdate<T>,

@@ -28,7 +28,7 @@ impl BatchReindexLayer {
     /// Creates the layer.
     ///
     /// # Errors
-    /// Returns the errors of [`Blob::new`].
+    /// Returns any error from [`Blob::new`].
     pub fn new(_: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
         Ok(Self { indices: Blob::new(cx.device, &[0])? })
     }

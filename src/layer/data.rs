@@ -131,7 +131,8 @@ impl<T: Element> DataLayer<T> {
     /// `window_data_param`.
     ///
     /// # Errors
-    /// Returns the errors of [`WindowCrops::open`], or an error if the first window cannot be read.
+    /// Returns any error from [`WindowCrops::open`], or an error if the first window cannot be
+    /// read.
     #[doc(alias = "WindowDataLayer")]
     pub fn of_windows(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
         let windows = param.window_data_param.clone().unwrap_or_default();

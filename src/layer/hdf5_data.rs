@@ -31,7 +31,7 @@ impl Hdf5DataLayer {
     /// Creates the layer and opens the first HDF5 file.
     ///
     /// # Errors
-    /// Returns the errors of [`Hdf5Rows::open`]. Returns [`Error::InvalidData`] if `batch_size` is
+    /// Returns any error from [`Hdf5Rows::open`]. Returns [`Error::InvalidData`] if `batch_size` is
     /// 0, or if `transform_param` is set, because `transform_param` applies only to layers that
     /// read records.
     pub fn new(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {

@@ -95,7 +95,7 @@ impl<N: Neuron, T: Element> NeuronLayer<N, T> {
     /// Creates the layer.
     ///
     /// # Errors
-    /// Returns the errors of [`Neuron::new`].
+    /// Returns any error from [`Neuron::new`].
     pub fn new(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
         Ok(Self { neuron: N::new(param)?, saved_input: SavedInput::new(cx.device)? })
     }

@@ -34,8 +34,8 @@ pub(super) struct SequenceSizes {
 /// holds a static input of shape streams × …, which is the same at all time steps. With
 /// `expose_hidden`, the last bottoms hold the initial states.
 ///
-/// The *gates* of a time step are the sums `W_x·x + b (+ W_s·static) + W_h·(cont · h)`. A single
-/// GEMM computes `W_x·x` for all time steps.
+/// Before activation, the *gates* of a time step are the sums `W_x·x + b (+ W_s·static) + W_h·(cont
+/// · h)`. A single GEMM computes `W_x·x` for all time steps.
 pub(super) struct Recurrent<T: Element> {
     /// The number of elements in the hidden state of a stream.
     outputs: usize,

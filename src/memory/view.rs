@@ -215,7 +215,7 @@ impl<'a, T: Storable, D: Memory> View<'a, T, D> {
     /// Returns the elements as a slice of host memory.
     ///
     /// # Errors
-    /// Returns the errors of [`SyncedMemory::host`]. Returns [`Error::InvalidData`] if the memory
+    /// Returns any error from [`SyncedMemory::host`]. Returns [`Error::InvalidData`] if the memory
     /// has adopted bytes that are not aligned for `T`.
     #[track_caller]
     pub fn host(self) -> Result<&'a [T]> {
@@ -227,7 +227,7 @@ impl<'a, T: Storable, D: Memory> View<'a, T, D> {
     /// buffer.
     ///
     /// # Errors
-    /// Returns the errors of [`SyncedMemory::device`].
+    /// Returns any error from [`SyncedMemory::device`].
     #[track_caller]
     pub fn device(self) -> Result<DeviceSlice<'a, D>> {
         device_use_event();
@@ -347,7 +347,7 @@ impl<'a, T: Storable, D: Memory> ViewMut<'a, T, D> {
     /// stale.
     ///
     /// # Errors
-    /// Returns the errors of [`SyncedMemory::device_mut`].
+    /// Returns any error from [`SyncedMemory::device_mut`].
     #[track_caller]
     pub fn device_mut(&mut self) -> Result<DeviceSliceMut<'_, D>> {
         device_use_event();
@@ -383,7 +383,7 @@ impl<'a, T: Storable, D: Memory> ViewMut<'a, T, D> {
     /// ```
     ///
     /// # Errors
-    /// Returns the errors of [`SyncedMemory::reserve_device`] and [`SyncedMemory::device`].
+    /// Returns any error from [`SyncedMemory::reserve_device`] and [`SyncedMemory::device`].
     #[track_caller]
     pub fn reserve_device(&mut self) -> Result<()> {
         match self.is_whole() {
@@ -396,7 +396,7 @@ impl<'a, T: Storable, D: Memory> ViewMut<'a, T, D> {
     /// view. If the view covers its whole memory, uploads nothing.
     ///
     /// # Errors
-    /// Returns the errors of [`SyncedMemory::device_write_only`].
+    /// Returns any error from [`SyncedMemory::device_write_only`].
     #[track_caller]
     pub fn device_write_only(&mut self) -> Result<DeviceSliceMut<'_, D>> {
         if !self.is_whole() {

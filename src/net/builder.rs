@@ -144,8 +144,8 @@ impl<T: Element> NetBuilder<T> {
     /// ```
     ///
     /// # Errors
-    /// Returns the errors of [`proto::read_net`], and the errors of [`build`](Self::build) with the
-    /// file's name and the line of the layer that failed. Returns [`Error::InvalidData`] if no
+    /// Returns any error from [`proto::read_net`], and any error from [`build`](Self::build) with
+    /// the file's name and the line of the layer that failed. Returns [`Error::InvalidData`] if no
     /// layer of the definition belongs to the net's state.
     pub fn from_file(&self, path: impl AsRef<Path>) -> Result<Net<T>> {
         let path = path.as_ref();
@@ -156,7 +156,7 @@ impl<T: Element> NetBuilder<T> {
     /// changed.
     ///
     /// # Errors
-    /// Returns the errors of [`from_file`](Self::from_file), except those of reading the file.
+    /// Returns any error from [`from_file`](Self::from_file), except those of reading the file.
     pub fn build_from(&self, definition: &NetParameter, path: impl AsRef<Path>) -> Result<Net<T>> {
         let path = path.as_ref();
         let state = self.state(definition);

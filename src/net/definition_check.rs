@@ -67,7 +67,7 @@ pub(super) fn describe_empty_net(definition: &NetParameter, state: &NetState) ->
 /// the value NaN. Caffe logs nothing for duplicate names or NaN fields.
 ///
 /// # Errors
-/// Returns the errors of [`proto::to_text`].
+/// Returns any error from [`proto::to_text`].
 pub(super) fn warn_about_layers(net: &NetParameter) -> Result<()> {
     let mut counts = HashMap::<&str, usize>::new();
     for layer in &net.layer {

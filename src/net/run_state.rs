@@ -32,7 +32,7 @@ impl<T: Element> Net<T> {
     /// ```
     ///
     /// # Errors
-    /// Returns the errors of [`Layer::state`](crate::layer::Layer::state). Each error gives the
+    /// Returns any error from [`Layer::state`](crate::layer::Layer::state). Each error gives the
     /// layer's name and type.
     pub fn run_state(&self) -> Result<NetRunState> {
         let mut layer = Vec::new();
@@ -49,9 +49,9 @@ impl<T: Element> Net<T> {
     /// for entries whose layers are not in the net.
     ///
     /// # Errors
-    /// Returns the errors of [`Layer::set_state`](crate::layer::Layer::set_state). Each error gives
-    /// the layer's name and type. In case of an error, the states of preceding layers are already
-    /// restored.
+    /// Returns any error from [`Layer::set_state`](crate::layer::Layer::set_state). Each error
+    /// gives the layer's name and type. In case of an error, the states of preceding layers are
+    /// already restored.
     pub fn set_run_state(&mut self, state: &NetRunState) -> Result<()> {
         compiled_for!(T, fn(&mut Net<T>, &NetRunState) -> Result<()> = Net::restore_layers)(
             self, state,

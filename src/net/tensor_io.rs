@@ -48,7 +48,7 @@ impl<T: Element> Net<T> {
     /// Copies tensors like [`copy_tensors_from`](Self::copy_tensors_from), with the given options.
     ///
     /// # Errors
-    /// Returns the errors of `copy_tensors_from`, except those that the options suppress.
+    /// Returns any error from `copy_tensors_from`, except those that the options suppress.
     pub fn copy_tensors_from_with(
         &mut self,
         source: &[(String, Tensor)],

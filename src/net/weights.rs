@@ -74,7 +74,7 @@ impl<T: Element> Net<T> {
     /// options.
     ///
     /// # Errors
-    /// Returns the errors of `copy_trained_from`, except those that the options suppress.
+    /// Returns any error from `copy_trained_from`, except those that the options suppress.
     pub fn copy_trained_from_with(
         &mut self,
         source: &NetParameter,
@@ -186,7 +186,7 @@ impl<T: Element> Net<T> {
     ///
     /// # Errors
     /// Returns [`Error::InvalidData`] if this build lacks the feature for the file's format.
-    /// Returns the errors of `copy_trained_from` and of the function that reads the file's format.
+    /// Returns any error from `copy_trained_from` and of the function that reads the file's format.
     /// Each of these errors names the file.
     #[doc(alias = "CopyTrainedLayersFrom")]
     pub fn copy_trained_from_file(&mut self, path: impl AsRef<Path>) -> Result<Vec<String>> {
@@ -197,7 +197,7 @@ impl<T: Element> Net<T> {
     /// [`copy_trained_from_file`](Self::copy_trained_from_file), with the given options.
     ///
     /// # Errors
-    /// Returns the errors of `copy_trained_from_file`, except those that the options suppress.
+    /// Returns any error from `copy_trained_from_file`, except those that the options suppress.
     pub fn copy_trained_from_file_with(
         &mut self,
         path: impl AsRef<Path>,

@@ -217,7 +217,7 @@ impl GemmBatch {
     /// two of the matrices `C` overlap.
     ///
     /// # Errors
-    /// Returns the errors of [`Gemm::check`]. Returns [`Error::InvalidInput`] if two of the
+    /// Returns any error from [`Gemm::check`]. Returns [`Error::InvalidInput`] if two of the
     /// matrices `C` overlap.
     pub fn check<T: Element>(&self, op: &Gemm<T>, a: usize, b: usize, c: usize) -> Result<()> {
         let Some(last) = self.count.checked_sub(1) else { return Ok(()) };

@@ -107,7 +107,7 @@ impl Pool2d {
     ///
     /// # Errors
     /// Returns [`Error::Length`], which names the operand, if an operand has the wrong length.
-    /// Returns the errors of [`new`](Self::new).
+    /// Returns any error from [`new`](Self::new).
     pub fn check(
         &self,
         op: &'static str,

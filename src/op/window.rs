@@ -112,7 +112,7 @@ impl Window {
     /// `axes`.
     ///
     /// # Errors
-    /// Returns the errors of [`SpatialAxis::output`]. Returns [`Error::ShapeOverflow`] if the
+    /// Returns any error from [`SpatialAxis::output`]. Returns [`Error::ShapeOverflow`] if the
     /// element count of the image or of the im2col matrix overflows.
     pub fn new(channels: usize, axes: &[SpatialAxis]) -> Result<Self> {
         let output = axes.iter().map(SpatialAxis::output).collect::<Result<Vec<_>>>()?;

@@ -20,7 +20,7 @@ use crate::error::{Error, Result};
 /// the current format and logs each change.
 ///
 /// # Errors
-/// Returns the errors of [`read_text`](super::read_text) and of [`upgrade::net`] with the file's
+/// Returns any error from [`read_text`](super::read_text) and of [`upgrade::net`] with the file's
 /// name. The error names the kind of the file's content if the file holds a solver definition, a
 /// trained net or a solver state.
 #[cfg(feature = "net")]
@@ -56,7 +56,7 @@ pub fn read_net(path: impl AsRef<Path>) -> Result<NetParameter> {
 /// ```
 ///
 /// # Errors
-/// Returns the errors of [`read_binary`] and of [`upgrade::net`] with the file's name. Returns
+/// Returns any error from [`read_binary`] and of [`upgrade::net`] with the file's name. Returns
 /// [`Error::InvalidData`](crate::Error::InvalidData) for an HDF5 file in which a dataset or group
 /// is damaged, missing or not part of Caffe's layout. The error message names the HDF5 file and the
 /// dataset or group. Without the feature `hdf5`, reading an HDF5 file is an error.
@@ -86,7 +86,7 @@ pub fn read_trained_net(path: impl AsRef<Path>) -> Result<NetParameter> {
 /// In addition to the net, writing needs memory of up to twice the file size.
 ///
 /// # Errors
-/// Returns the errors of [`write_binary`]. Returns
+/// Returns any error from [`write_binary`]. Returns
 /// [`Error::InvalidData`](crate::Error::InvalidData) for an HDF5 file if a layer's name is not a
 /// valid HDF5 group name, for example because of a slash. Without the feature `hdf5`, writing an
 /// HDF5 file is an error.
@@ -100,7 +100,7 @@ pub fn write_trained_net(path: impl AsRef<Path>, net: &NetParameter) -> Result<(
 /// `history/<index>`, and `run` if cortado wrote the file.
 ///
 /// # Errors
-/// Returns the errors of [`read_trained_net`].
+/// Returns any error from [`read_trained_net`].
 pub fn read_solver_state(path: impl AsRef<Path>) -> Result<SolverState> {
     let path = path.as_ref();
     if hdf5::is_hdf5(path) {
@@ -112,7 +112,7 @@ pub fn read_solver_state(path: impl AsRef<Path>) -> Result<SolverState> {
 /// Writes a solver's state in the format that [`write_trained_net`] chooses for the file name.
 ///
 /// # Errors
-/// Returns the errors of [`write_trained_net`].
+/// Returns any error from [`write_trained_net`].
 pub fn write_solver_state(path: impl AsRef<Path>, state: &SolverState) -> Result<()> {
     let path = path.as_ref();
     if hdf5::has_extension(path) {
@@ -126,9 +126,9 @@ pub fn write_solver_state(path: impl AsRef<Path>, state: &SolverState) -> Result
 /// format and logs each change.
 ///
 /// # Errors
-/// Returns the errors of [`read_text`](super::read_text) and of [`upgrade::solver`] with the file's
-/// name. The error names the kind of the file's content if the file holds a net definition, a
-/// trained net or a solver state.
+/// Returns any error from [`read_text`](super::read_text) and of [`upgrade::solver`] with the
+/// file's name. The error names the kind of the file's content if the file holds a net definition,
+/// a trained net or a solver state.
 #[cfg(feature = "net")]
 #[doc(alias = "ReadSolverParamsFromTextFileOrDie")]
 pub fn read_solver(path: impl AsRef<Path>) -> Result<SolverParameter> {

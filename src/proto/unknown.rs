@@ -38,7 +38,7 @@ impl UnknownFields {
     /// unknown fields.
     ///
     /// # Errors
-    /// Returns the errors of `read_binary`.
+    /// Returns any error from `read_binary`.
     pub fn read<M: CaffeMessage>(path: impl AsRef<Path>) -> Result<(M, Self)> {
         Self::decode(MessageSource::file(path.as_ref())?)
     }
@@ -47,7 +47,7 @@ impl UnknownFields {
     /// fields. Error messages name `file` as the source of `bytes`.
     ///
     /// # Errors
-    /// Returns the errors of `parse_binary`.
+    /// Returns any error from `parse_binary`.
     pub fn parse<M: CaffeMessage>(bytes: &[u8], file: &str) -> Result<(M, Self)> {
         Self::decode(MessageSource::bytes(bytes, file))
     }
@@ -137,7 +137,7 @@ impl UnknownFields {
     /// In addition to the message, writing needs memory of up to twice the file size.
     ///
     /// # Errors
-    /// Returns the errors of [`encode`](Self::encode) and of `write_binary`.
+    /// Returns any error from [`encode`](Self::encode) and of `write_binary`.
     pub fn write<M: CaffeMessage>(&self, path: impl AsRef<Path>, message: &M) -> Result<()> {
         let path = path.as_ref();
         let bytes = self.insert_into(message)?;

@@ -67,7 +67,7 @@ impl<T: Element> Solver<T> {
     /// of the definition file, with the file's name as the prefix.
     ///
     /// # Errors
-    /// Returns the errors of [`SolverBuilder::from_file`].
+    /// Returns any error from [`SolverBuilder::from_file`].
     pub fn from_file(path: impl AsRef<Path>, device: &impl Device) -> Result<Self> {
         Self::builder(device).from_file(path)
     }
@@ -75,7 +75,7 @@ impl<T: Element> Solver<T> {
     /// Builds the solver that `param` defines.
     ///
     /// # Errors
-    /// Returns the errors of [`SolverBuilder::build`].
+    /// Returns any error from [`SolverBuilder::build`].
     pub fn new(param: SolverParameter, device: &impl Device) -> Result<Self> {
         Self::builder(device).build(param)
     }
@@ -111,7 +111,7 @@ impl<T: Element> SolverBuilder<T> {
     /// Builds the solver that a text file defines, like [`Solver::from_file`].
     ///
     /// # Errors
-    /// Returns [`Error::Io`], [`Error::Parse`], and the errors of [`build`](Self::build) with the
+    /// Returns [`Error::Io`], [`Error::Parse`], and any error from [`build`](Self::build) with the
     /// file name added.
     pub fn from_file(self, path: impl AsRef<Path>) -> Result<Solver<T>> {
         let path = path.as_ref();
@@ -122,8 +122,8 @@ impl<T: Element> SolverBuilder<T> {
     /// Builds the solver that `param` defines, and the solver's nets.
     ///
     /// # Errors
-    /// Returns [`Error::InvalidData`] for an invalid definition, the errors of building the nets,
-    /// and the errors of [`Solver::restore`] for a solver that [resumes](Self::resume).
+    /// Returns [`Error::InvalidData`] for an invalid definition, any error from building the nets,
+    /// and any error from [`Solver::restore`] for a solver that [resumes](Self::resume).
     pub fn build(self, param: SolverParameter) -> Result<Solver<T>> {
         compiled_for!(T, fn(SolverBuilder<T>, SolverParameter) -> Result<Solver<T>> = SolverBuilder::construct)(
             self, param,
@@ -184,7 +184,7 @@ impl<T: Element> SolverBuilder<T> {
 /// `snapshot_prefix` that is a directory.
 ///
 /// # Errors
-/// Returns the errors of [`proto::read_solver`].
+/// Returns any error from [`proto::read_solver`].
 pub fn read_definition(path: impl AsRef<Path>) -> Result<SolverParameter> {
     let path = path.as_ref();
     let mut param = proto::read_solver(path)?;

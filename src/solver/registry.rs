@@ -136,7 +136,7 @@ impl<T: Element> MethodRegistry<T> {
     /// Creates the solver method that a solver's definition names.
     ///
     /// # Errors
-    /// Returns [`Error::InvalidData`] for an unknown `type`, and the errors of the method's
+    /// Returns [`Error::InvalidData`] for an unknown `type`, and any error from the method's
     /// constructor.
     #[doc(alias = "CreateSolver")]
     pub fn make(&self, param: &SolverParameter) -> Result<Box<dyn Method<T>>> {

@@ -74,7 +74,7 @@ impl ScoreSums {
 /// batches that ran.
 ///
 /// # Errors
-/// Returns [`Error::InvalidData`] for 0 batches, and the errors of the net.
+/// Returns [`Error::InvalidData`] for 0 batches, and any error from the net.
 pub fn mean_scores<T: Element>(
     net: &mut Net<T>,
     batches: usize,

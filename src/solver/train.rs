@@ -18,7 +18,7 @@ impl<T: Element> Solver<T> {
     /// schedules.
     ///
     /// # Errors
-    /// Returns the errors of the nets and of the device, and [`Error::Diverged`] as
+    /// Returns any error from the nets and of the device, and [`Error::Diverged`] as
     /// [`OnNan`](super::OnNan) describes. If a snapshot cannot be written, the solver logs a
     /// warning and goes on. If writing the last of these snapshots failed, the solver writes
     /// another snapshot at the end, and returns an error if this snapshot fails as well.
@@ -63,7 +63,7 @@ impl<T: Element> Solver<T> {
     /// [`Action::Stop`] ends training. Every call to `step` starts a new average of the loss.
     ///
     /// # Errors
-    /// Returns the errors of [`solve`](Self::solve).
+    /// Returns any error from [`solve`](Self::solve).
     #[doc(alias = "Step")]
     pub fn step(&mut self, iterations: usize) -> Result<()> {
         compiled_for!(T, fn(&mut Solver<T>, usize) -> Result<()> = Solver::run_steps)(
@@ -167,7 +167,7 @@ impl<T: Element> Solver<T> {
     /// test nets.
     ///
     /// # Errors
-    /// Returns the errors of the nets and of the device, and errors of writing a snapshot for
+    /// Returns any error from the nets and of the device, and errors of writing a snapshot for
     /// [`Action::Snapshot`].
     #[doc(alias = "TestAll")]
     pub fn test_all(&mut self) -> Result<()> {

@@ -22,10 +22,10 @@ const EXTENSION: &str = ".npy";
 /// Reads the arrays of a `.npz` file, compressed or not, in the order of the archive's members.
 ///
 /// # Errors
-/// Returns the errors of [`read_npy`](super::read_npy), with the names of the file and of the
-/// array. Returns [`Error::InvalidData`] for a file that is not a zip archive, a member that is
-/// not a `.npy` file, or arrays that together need more than 32 MiB and more than 64 bytes per
-/// byte of the file.
+/// Returns any error from [`read_npy`](super::read_npy), with the names of the file and of the
+/// array. Returns [`Error::InvalidData`] for a file that is not a zip archive, a member that is not
+/// a `.npy` file, or arrays that together need more than 32 MiB and more than 64 bytes per byte of
+/// the file.
 pub fn read_npz(path: impl AsRef<Path>) -> Result<Vec<(String, Tensor)>> {
     let path = path.as_ref();
     let (file, metadata) = limits::open(path)?;

@@ -31,7 +31,7 @@ impl Tensor {
     /// Returns a tensor of the given element type and shape, whose elements are stored in `bytes`.
     ///
     /// # Errors
-    /// Returns the errors of [`Shape::new`], and [`Error::Length`] if the length of `bytes` does
+    /// Returns any error from [`Shape::new`], and [`Error::Length`] if the length of `bytes` does
     /// not match the shape.
     pub fn new(dtype: DType, shape: &[usize], bytes: Vec<u8>) -> Result<Self> {
         let shape = Shape::new(shape)?;
@@ -42,7 +42,7 @@ impl Tensor {
     /// Returns a tensor of the given shape with a copy of `values`.
     ///
     /// # Errors
-    /// Returns the errors of [`Shape::new`], and [`Error::Length`] if the length of `values` does
+    /// Returns any error from [`Shape::new`], and [`Error::Length`] if the length of `values` does
     /// not match the shape.
     pub fn from_values<T: Element>(shape: &[usize], values: &[T]) -> Result<Self> {
         let mut bytes = crate::cast::cast_slice(values).to_vec();

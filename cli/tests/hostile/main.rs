@@ -422,7 +422,7 @@ fn an_image_enlarged_beyond_the_limit_is_refused() {
     );
     folder.fails(
         "time --model net.prototxt",
-        &["a.png: resizing to 100000 x 100000 pixels", "the limit of an enlarged image"],
+        &["a.png: resizing to 100000 x 100000 pixels", "the size limit for an enlarged image"],
     );
 }
 

@@ -105,7 +105,7 @@ impl Image {
     /// Copies the image to `record`, channel by channel. The label of the record does not change.
     ///
     /// # Errors
-    /// Returns the errors of [`Record::bytes_mut`].
+    /// Returns any error from [`Record::bytes_mut`].
     #[doc(alias = "CVMatToDatum")]
     pub fn store(&self, record: &mut Record) -> Result<()> {
         let planes = record.bytes_mut(self.shape())?;

@@ -215,7 +215,7 @@ impl LmdbReader {
     /// the first call of `advance`.
     ///
     /// # Errors
-    /// Returns the errors of [`advance`](Self::advance), and [`Error::InvalidData`] for a nested
+    /// Returns any error from [`advance`](Self::advance), and [`Error::InvalidData`] for a nested
     /// database.
     pub fn entry(&mut self) -> Result<(&[u8], &[u8])> {
         let Some(Level { page, index }) = self.levels.last().filter(|_| self.position > 0) else {

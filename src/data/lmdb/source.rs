@@ -37,7 +37,7 @@ impl LmdbSource {
     /// file.
     ///
     /// # Errors
-    /// Returns the errors of [`LmdbReader::open`], and [`Error::InvalidData`] for an empty
+    /// Returns any error from [`LmdbReader::open`], and [`Error::InvalidData`] for an empty
     /// database.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();

@@ -89,8 +89,8 @@ impl WindowCrops {
         if bytes > limits::RESIZED_LEN {
             let limit = limits::RESIZED_LEN;
             let reason = format!(
-                "a window of `crop_size` {crop} needs {bytes} bytes, but the limit of an enlarged \
-                 image is {limit} bytes"
+                "a window of `crop_size` {crop} needs {bytes} bytes, but the size limit for an \
+                 enlarged image is {limit} bytes"
             );
             return Err(invalid(reason));
         }

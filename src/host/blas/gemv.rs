@@ -40,7 +40,7 @@ const GRAIN: usize = 1 << 17;
 /// Computes `y ← α·op(A)·x + β·y`. `y` is not read if β = 0; `A` and `x` are not read if α = 0.
 ///
 /// # Errors
-/// Returns the errors of [`Gemv::check`].
+/// Returns any error from [`Gemv::check`].
 #[doc(alias = "caffe_cpu_gemv")]
 pub(crate) fn gemv<T: Element>(
     workers: &Workers,

@@ -106,7 +106,7 @@ pub(crate) fn affine<T: Element>(
 /// `y[o, e, i] ← y[o, e, i] · scale[e] + shift[e]`.
 ///
 /// # Errors
-/// Returns the errors of [`affine`].
+/// Returns any error from [`affine`].
 pub(crate) fn affine_in_place<T: Element>(
     workers: &Workers,
     axis: &Axis,

@@ -57,7 +57,7 @@ pub(crate) fn class_loss<T: Element>(
 /// hinge loss.
 ///
 /// # Errors
-/// Returns the errors of [`class_loss`].
+/// Returns any error from [`class_loss`].
 pub(crate) fn class_loss_backward<T: Element>(
     _: &Workers,
     op: &ClassLoss,

@@ -32,7 +32,8 @@ const MAX_TAPS: usize = 16;
 /// `columns`.
 ///
 /// # Errors
-/// [`Error::Length`](crate::Error::Length) unless `x` holds the image and `columns` the matrix.
+/// [`Error::Length`](crate::Error::Length) if the length of `x` or `columns` differs from the
+/// number of elements of the image or of the matrix.
 pub(crate) fn col2im<T: Element>(
     workers: &Workers,
     window: &Window,

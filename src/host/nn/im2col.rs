@@ -20,7 +20,8 @@ use crate::{
 /// position. Elements of the matrix are zero where a tap lies outside the image.
 ///
 /// # Errors
-/// [`Error::Length`](crate::Error::Length) unless `x` holds the image and `columns` the matrix.
+/// [`Error::Length`](crate::Error::Length) if the length of `x` or `columns` differs from the
+/// number of elements of the image or of the matrix.
 pub(crate) fn im2col<T: Element>(
     workers: &Workers,
     window: &Window,

@@ -78,7 +78,7 @@ pub(crate) fn lrn<T: Element>(
 /// `Σ dy·y/s` runs over all elements whose region contains the element of `dx`.
 ///
 /// # Errors
-/// Returns the errors of [`lrn`].
+/// Returns any error from [`lrn`].
 pub(crate) fn lrn_backward<T: Element>(
     workers: &Workers,
     op: &Lrn,

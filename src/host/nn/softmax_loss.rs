@@ -38,7 +38,7 @@ pub(crate) fn softmax_loss<T: Element>(
 /// `dx ← scale[0] · (p − onehot(label)) / n`. The gradient `dx` is zero for ignored labels.
 ///
 /// # Errors
-/// Returns the errors of [`softmax_loss`].
+/// Returns any error from [`softmax_loss`].
 pub(crate) fn softmax_loss_backward<T: Element>(
     _: &Workers,
     op: &SoftmaxLoss,
@@ -74,7 +74,7 @@ pub(crate) fn softmax_loss_backward<T: Element>(
 /// [`Accuracy`].
 ///
 /// # Errors
-/// Returns the errors of [`softmax_loss`].
+/// Returns any error from [`softmax_loss`].
 pub(crate) fn accuracy<T: Element>(
     _: &Workers,
     op: &Accuracy,
@@ -94,7 +94,7 @@ pub(crate) fn accuracy<T: Element>(
 /// of `c` is among the `top_k` greatest scores. If no label equals `c`, sets `y[c]` to 0.
 ///
 /// # Errors
-/// Returns the errors of [`softmax_loss`].
+/// Returns any error from [`softmax_loss`].
 pub(crate) fn accuracy_by_class<T: Element>(
     _: &Workers,
     op: &Accuracy,

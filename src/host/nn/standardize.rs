@@ -58,7 +58,7 @@ pub(crate) fn standardize<T: Element>(
 /// `y ← (y − mean) · rate`, where `rate` is the inverse standard deviation; see [`Standardize`].
 ///
 /// # Errors
-/// Returns the errors of [`standardize`].
+/// Returns any error from [`standardize`].
 pub(crate) fn standardize_in_place<T: Element>(
     workers: &Workers,
     op: &Standardize,
@@ -115,7 +115,7 @@ pub(crate) fn standardize_backward<T: Element>(
 /// Like [`standardize_backward`], but reads the gradient `dy` from `dx` and overwrites `dx`.
 ///
 /// # Errors
-/// Returns the errors of [`standardize_backward`].
+/// Returns any error from [`standardize_backward`].
 pub(crate) fn standardize_backward_in_place<T: Element>(
     workers: &Workers,
     op: &Standardize,

@@ -22,10 +22,10 @@ use std::{
 ///
 /// let (ledger, mut memory) = (Ledger::new(), SyncedMemory::new(&SimulatedDevice::new(), 8));
 /// memory.host_mut()?.fill(1);
-/// let _open = ledger.open();
+/// let _ledger_guard = ledger.open();
 /// let context = LedgerContext::current();
 /// let thread = std::thread::spawn(move || {
-///     let _entered = context.enter();
+///     let _context_guard = context.enter();
 ///     memory.device().map(drop)
 /// });
 /// thread.join().unwrap()?;
@@ -289,7 +289,7 @@ pub fn enter_kernel(name: &'static str, element: &'static str) -> KernelScope {
 ///
 /// let (ledger, mut memory) = (Ledger::new(), SyncedMemory::new(&SimulatedDevice::new(), 4));
 /// memory.host_mut()?.fill(1);
-/// let _open = ledger.open();
+/// let _ledger_guard = ledger.open();
 /// {
 ///     let _kernel = enter_kernel("blur", "f32");
 ///     memory.device()?;

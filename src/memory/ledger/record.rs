@@ -17,7 +17,7 @@ use std::{
 /// let device = SimulatedDevice::new();
 /// let x = Blob::from_slice(&device, &[2], &[3.0f32, -4.0])?;
 /// let ledger = Ledger::new();
-/// let _open = ledger.open();
+/// let _ledger_guard = ledger.open();
 /// assert_eq!(device.asum(x.data()?.view())?, 7.0);
 /// let [up, down] = [EventKind::Upload, EventKind::Download].map(|kind| ledger.total(kind).bytes);
 /// assert_eq!((up, down), (8, 4)); // the elements, and their sum
@@ -56,7 +56,7 @@ impl fmt::Display for EventKind {
 /// let device = SimulatedDevice::new();
 /// let [a, b] = [[1.0f32, 2.0], [3.0, 4.0]].map(|x| Blob::from_slice(&device, &[2], &x));
 /// let (a, b, ledger) = (a?, b?, Ledger::new());
-/// let _open = ledger.open();
+/// let _ledger_guard = ledger.open();
 /// a.add(&b)?;
 /// assert_eq!(ledger.total(EventKind::Upload), Total { count: 2, bytes: 16 });
 /// # Ok::<(), cortado::Error>(())
@@ -85,7 +85,7 @@ impl Total {
 ///
 /// let x = Blob::from_slice(&SimulatedDevice::new(), &[2], &[1.0f32, 2.0])?;
 /// let ledger = Ledger::new();
-/// let _open = ledger.open();
+/// let _ledger_guard = ledger.open();
 /// x.scale_data(2.0)?;
 /// let entry = &ledger.entries()[0];
 /// assert_eq!((entry.kernel, entry.element, entry.bytes), (Some("scal"), "f32", 8));
@@ -119,7 +119,7 @@ type EventTable = BTreeMap<(KernelCall, String), BTreeMap<EventKind, Total>>;
 ///
 /// let ledger = Ledger::new();
 /// {
-///     let _open = ledger.open();
+///     let _ledger_guard = ledger.open();
 ///     let blob = Blob::from_vec(&CpuDevice::new(), &[3], vec![1.0f32, 2.0, 3.0])?;
 ///     blob.data()?.host()?;
 /// }

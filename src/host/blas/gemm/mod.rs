@@ -63,7 +63,7 @@ use num_traits::Zero;
 /// large GEMMs of `bf16` treat subnormal elements as zero and flush subnormal sums to zero.
 ///
 /// # Errors
-/// Returns the errors of [`Gemm::check`].
+/// Returns any error from [`Gemm::check`].
 #[doc(alias = "caffe_cpu_gemm")]
 pub(crate) fn gemm<T: Element>(
     workers: &Workers,
@@ -127,7 +127,7 @@ pub(crate) enum GemmB<'a, T> {
 /// matrix whose elements are addressed through tables of offsets.
 ///
 /// # Errors
-/// Returns the errors of [`gemm`], and [`Error::Length`](crate::Error::Length) unless `bias` has
+/// Returns any error from [`gemm`], and [`Error::Length`](crate::Error::Length) unless `bias` has
 /// one element for each row of `C`.
 pub(crate) fn gemm_packed<T: Element>(
     workers: &Workers,
@@ -195,7 +195,7 @@ pub(crate) fn gemm_packed<T: Element>(
 /// Computes [`gemm`] for each GEMM of a batch. The output matrices must not overlap.
 ///
 /// # Errors
-/// Returns the errors of [`GemmBatch::check`].
+/// Returns any error from [`GemmBatch::check`].
 pub(crate) fn gemm_batched<T: Element>(
     workers: &Workers,
     op: &Gemm<T>,

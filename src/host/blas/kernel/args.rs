@@ -47,7 +47,7 @@ impl BatchStrides {
     pub(crate) const ONE: Self = Self { count: 1, a: 0, b: 0, c: 0 };
 }
 
-/// Returns the number of elements by which each row of `B` starts after a vector-aligned address.
+/// Returns the offset of each row of `B`, in elements, from the preceding vector-aligned address.
 /// Returns 0 if the rows of `B` differ in alignment.
 pub(crate) fn unaligned_prefix<V: SimdVector>(p: &RawGemm<V::Scalar>) -> usize {
     let size = size_of::<V::Scalar>();

@@ -48,8 +48,8 @@ use crate::{
 /// of the window's channel group.
 ///
 /// # Errors
-/// [`Error::Length`](crate::Error::Length) unless `x` holds the images, `filters` the filters,
-/// `bias` one element for each output plane and `y` the outputs.
+/// [`Error::Length`](crate::Error::Length) if the length of `x`, `filters`, `bias` or `y` differs
+/// from the number of elements of the images, the filters, the output planes' bias or the outputs.
 pub(crate) fn convolve<T: Element>(
     workers: &Workers,
     op: &Convolution,
@@ -65,7 +65,7 @@ pub(crate) fn convolve<T: Element>(
 /// [`unary_in_place`](crate::host::unary_in_place).
 ///
 /// # Errors
-/// Returns the errors of [`convolve`].
+/// Returns any error from [`convolve`].
 pub(crate) fn convolve_with_activation<T: Element>(
     workers: &Workers,
     op: &Convolution,
@@ -112,8 +112,8 @@ fn convolve_then<T: Element>(
 /// Input gradient of a convolution: `dx ← filtersᵀ ∗ dy`. Overwrites `dx`.
 ///
 /// # Errors
-/// [`Error::Length`](crate::Error::Length) unless `filters` holds the filters, `dy` the output
-/// gradients and `dx` the image gradients.
+/// [`Error::Length`](crate::Error::Length) if the length of `filters`, `dy` or `dx` differs from the
+/// number of elements of the filters, the output gradients or the image gradients.
 pub(crate) fn convolve_backward_input<T: Element>(
     workers: &Workers,
     op: &Convolution,
@@ -140,8 +140,8 @@ pub(crate) fn convolve_backward_input<T: Element>(
 /// Filter gradient of a convolution, added to `dfilters`: `dfilters ← dfilters + dy ∗ x`.
 ///
 /// # Errors
-/// [`Error::Length`](crate::Error::Length) unless `x` holds the images, `dy` the output gradients
-/// and `dfilters` the filter gradients.
+/// [`Error::Length`](crate::Error::Length) if the length of `x`, `dy` or `dfilters` differs from the
+/// number of elements of the images, the output gradients or the filter gradients.
 pub(crate) fn convolve_backward_filters<T: Element>(
     workers: &Workers,
     op: &Convolution,
