@@ -81,12 +81,12 @@ impl MatrixProduct {
         Cases::from_fixed(fixed_cases, (shape, scalar(), scalar()).prop_map(product))
     }
 
-    /// Returns matrix products with sums of more than 256 and of more than 512 terms, and with more
-    /// than 1,024 rows or columns.
+    /// Returns matrix products with sums of more than 256, 512 and 4,096 terms, and with more than
+    /// 1,024 rows or columns.
     fn large() -> impl Iterator<Item = Self> {
         let extents = [[3, 5, 300], [5, 3, 513], [2, 1030, 3], [1030, 2, 3], [3, 300, 2]];
         let extents = extents.into_iter().chain([[513, 3, 2], [1, 1030, 9], [1030, 1, 9]]);
-        let extents = extents.chain([[1, 3, 300], [3, 1, 513]]);
+        let extents = extents.chain([[1, 3, 300], [3, 1, 513], [3, 4, 4099]]);
         let transposes = [[false, false], [true, false], [false, true], [true, true]];
         extents
             .flat_map(move |extents| transposes.map(|trans| Self { trans, extents, ..Self::SMALL }))

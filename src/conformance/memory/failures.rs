@@ -16,11 +16,26 @@ use crate::{
     device::AnyDevice,
     error::{Error, Result},
     kernel::traits::*,
-    memory::{AnyBuffer, FailureKind, Head, SyncedMemory},
+    memory::{AnyBuffer, FailureKind, Head, SyncedMemory, View},
 };
 
 /// Number of bytes of a copy that fails.
 const BYTES: usize = 300;
+
+/// Kernel that returns a number, so that its call waits for the queue.
+#[derive(Debug)]
+struct NumberKernel {
+    name: &'static str,
+    call: fn(&AnyDevice, View<'_, f32, AnyDevice>) -> Result<f32>,
+}
+
+static NUMBER_KERNELS: [NumberKernel; 5] = [
+    NumberKernel { name: "dot", call: |queue, x| queue.dot(x, x) },
+    NumberKernel { name: "dot_strided", call: |queue, x| queue.dot_strided(2, x, 2, x, 1) },
+    NumberKernel { name: "asum", call: |queue, x| queue.asum(x) },
+    NumberKernel { name: "sumsq", call: |queue, x| queue.sumsq(x) },
+    NumberKernel { name: "amax", call: |queue, x| queue.amax(x) },
+];
 
 /// Way to wait for a queue on which work has failed.
 #[derive(Clone, Copy, Debug)]
@@ -28,8 +43,8 @@ enum Wait {
     Synchronize,
     DownloadOfOutput,
     DownloadOfOtherMemory,
-    /// A kernel that returns a number and does not use the memory of the failed work.
-    Number,
+    /// A kernel of [`NUMBER_KERNELS`], which does not use the memory of the failed work.
+    Number(&'static NumberKernel),
     /// A wait for another queue, followed by a wait for the queue on which work failed.
     SynchronizeOfBothQueues,
     /// Like `SynchronizeOfBothQueues`, but the other queue is ordered after the queue on which work
@@ -37,11 +52,15 @@ enum Wait {
     OrderedQueue,
 }
 
-const WAITS: [Wait; 6] = [
+static WAITS: [Wait; 10] = [
     Wait::Synchronize,
     Wait::DownloadOfOutput,
     Wait::DownloadOfOtherMemory,
-    Wait::Number,
+    Wait::Number(&NUMBER_KERNELS[0]),
+    Wait::Number(&NUMBER_KERNELS[1]),
+    Wait::Number(&NUMBER_KERNELS[2]),
+    Wait::Number(&NUMBER_KERNELS[3]),
+    Wait::Number(&NUMBER_KERNELS[4]),
     Wait::SynchronizeOfBothQueues,
     Wait::OrderedQueue,
 ];
@@ -307,7 +326,9 @@ impl QueueUnderTest<'_> {
                 let download = queue.download(buffer, 0, &mut [0; BYTES]);
                 failed(download, "a download of other memory")
             }
-            Wait::Number => failed(queue.asum(operand.view()?), "`asum` of other memory"),
+            Wait::Number(NumberKernel { name, call }) => {
+                failed(call(queue, operand.view()?), &format!("`{name}` of other memory"))
+            }
             Wait::SynchronizeOfBothQueues => {
                 // By default, a fork shares the queue of its device, so the wait for the other
                 // queue may return the error, too.

@@ -89,6 +89,9 @@ macro_rules! arrays_bugs {
         GemmStops => gemm,
         /// Bug: the kernel `gemm` omits the terms after the last whole block of 256.
         GemmDropsLastBlock => gemm,
+        /// Bug: with more than 1,000 terms per sum, the kernel `gemm` omits the terms after the last
+        /// whole block of four.
+        GemmDropsLongTail => gemm,
         /// Bug: the kernel `gemm` skips the columns of `C` after the first 1,024.
         GemmStopsAtColumn => gemm,
         /// Bug: if α and β are 0, the kernel `gemm` also zeroes the gaps between the rows of `C`.

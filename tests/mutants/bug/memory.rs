@@ -93,8 +93,10 @@ macro_rules! memory_bugs {
         /// Bug: a download does not report the failure of queued work, and later calls do not
         /// either.
         DownloadLosesFailure => injected_failures,
-        /// Bug: a kernel that returns a number discards the failure of earlier queued work.
-        NumberLosesFailure => injected_failures,
+        /// Bug: the kernel `asum` discards the failure of earlier queued work.
+        AsumLosesFailure => injected_failures,
+        /// Bug: the kernel `dot` discards the failure of earlier queued work.
+        DotLosesFailure => injected_failures,
         /// Bug: no call reports the failure of work on a forked queue.
         ForkFailureLost => injected_failures,
         /// Bug: a wait for one queue discards the failure of work on another queue.
