@@ -404,7 +404,7 @@ impl<M: Memory> fmt::Debug for PooledBuffer<M> {
 
 /// Returns the size of the smallest class with at least `bytes` bytes, or `None` if that size
 /// overflows.
-fn size_class(bytes: usize) -> Option<usize> {
+pub(crate) fn size_class(bytes: usize) -> Option<usize> {
     if bytes <= MIN_CLASS {
         return Some(MIN_CLASS);
     }

@@ -22,6 +22,8 @@ mod memory_trait;
 mod synced;
 mod view;
 
+#[cfg(feature = "cuda")]
+pub(crate) use buffer_pool::size_class;
 pub use buffer_pool::{BufferPool, PoolStatistics, PooledBuffer};
 pub(crate) use erased::ErasedMemory;
 pub use failure_kind::FailureKind;

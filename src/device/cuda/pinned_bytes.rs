@@ -2,7 +2,7 @@
 
 use super::{
     context::Context,
-    pinned_pool::{Block, MIN_PINNED_BYTES},
+    pinned_pool::{Block, block_size},
 };
 use crate::memory::HostStorage;
 use std::{slice, sync::Arc};
@@ -20,7 +20,7 @@ impl PinnedBytes {
     /// Returns `len` zeroed bytes of pinned memory, or `None` if `len` is too small to pin or
     /// pinning fails.
     pub(super) fn zeroed(context: &Arc<Context>, len: usize) -> Option<Self> {
-        let size = len.checked_next_power_of_two().filter(|_| len >= MIN_PINNED_BYTES)?;
+        let size = block_size(len)?;
         context.enter().ok()?;
         let block = Some(context.pinned.take(size)?);
         let mut pinned = Self { block, len, context: Arc::clone(context) };

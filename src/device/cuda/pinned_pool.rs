@@ -1,6 +1,6 @@
 //! A pool of pinned host memory, which the GPU can access directly.
 
-use crate::sync::Mutex;
+use crate::{memory::size_class, sync::Mutex};
 use cust::sys::{CUresult, cuMemAllocHost_v2, cuMemFreeHost};
 use std::{
     collections::BTreeMap,
@@ -22,7 +22,13 @@ struct Free {
 const MAX_CACHED_BYTES: usize = 1 << 28;
 
 /// Smallest allocation that is pinned, in bytes; smaller blocks would waste most of their pages.
-pub(super) const MIN_PINNED_BYTES: usize = 1 << 14;
+const MIN_PINNED_BYTES: usize = 1 << 14;
+
+/// Returns the size of the pinned block for `len` bytes, which is less than a quarter larger than
+/// `len`. Returns `None` if `len` is too small to pin or too large.
+pub(super) fn block_size(len: usize) -> Option<usize> {
+    size_class(len).filter(|_| len >= MIN_PINNED_BYTES)
+}
 
 impl PinnedPool {
     /// Returns a cached or a new block of `size` bytes, or `None` if the driver cannot pin a new
@@ -80,5 +86,23 @@ impl Drop for Block {
     fn drop(&mut self) {
         // SAFETY: the driver allocated the block, and `self` owns it.
         let _ = unsafe { cuMemFreeHost(self.start.as_ptr().cast()) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MIN_PINNED_BYTES, block_size};
+
+    #[test]
+    fn less_than_a_fifth_of_a_pinned_block_is_unused() {
+        const PAGE: usize = 4096;
+        let powers = (14..40).map(|exponent| 1 << exponent);
+        for len in powers.flat_map(|size| [size, size + 1, size + size / 4 + 1, 2 * size - 1]) {
+            let size = block_size(len).unwrap();
+            assert!(size >= len && 5 * (size - len) < size, "{len} bytes in {size}");
+            assert_eq!(size % PAGE, 0, "{len} bytes in {size}");
+        }
+        assert_eq!(block_size(MIN_PINNED_BYTES - 1), None);
+        assert_eq!(block_size(usize::MAX), None);
     }
 }
