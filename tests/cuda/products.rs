@@ -202,6 +202,30 @@ fn large_tiles_pass_the_convolution_checks_of_the_conformance_kit() {
     }
 }
 
+/// On GPU 2 of the test driver, the kernel that adds up partial sums fails.
+#[test]
+fn sums_are_split_only_with_fewer_tiles_than_multiprocessors() {
+    let name = "products::sums_are_split_only_with_fewer_tiles_than_multiprocessors";
+    or_skip!(simulated_gpu(0));
+    if is_child(name, "CUDA_ON_CPU_FAILING", "add_parts_f32") {
+        // Each device computes four tiles of 64 × 64 elements.
+        let multiply = |multiprocessors: usize| {
+            let device = gpu_with(2, |builder| builder.multiprocessors(multiprocessors)).unwrap();
+            let a = Blob::<f32, _>::new(&device, &[128, 1024]).unwrap();
+            let c = Blob::<f32, _>::new(&device, &[128, 128]).unwrap();
+            let op = Gemm::new(128, 128, 1024).transpose(Transpose::No, Transpose::Yes);
+            let (a, mut c) = (a.data().unwrap(), c.data_mut().unwrap());
+            device.gemm(&op, a.view(), a.view(), c.view_mut()).unwrap();
+            device.synchronize()
+        };
+        multiply(2).unwrap();
+        multiply(3).unwrap();
+        multiply(4).unwrap();
+        let message = multiply(5).unwrap_err().to_string();
+        assert!(message.contains("add_parts_f32"), "{message}");
+    }
+}
+
 /// The environment variable `CUDA_ON_CPU_FAILING` names the kernel that fails on GPU 2 of the test
 /// driver.
 #[test]

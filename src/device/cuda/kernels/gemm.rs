@@ -17,6 +17,10 @@ use zerocopy::{FromBytes, Immutable, IntoBytes};
 /// Threads per block.
 pub(super) const THREADS: u32 = 256;
 
+/// Number of thread blocks with a tile that run on a multiprocessor at the same time, limited by
+/// the number of registers.
+const TILES_PER_MULTIPROCESSOR: usize = 2;
+
 /// Smallest number of terms per thread block in a sum over k that is split among thread blocks.
 const MIN_TERMS: usize = 256;
 
@@ -94,11 +98,15 @@ impl CudaDevice {
     }
 
     /// Returns how a launch that computes `blocks` tiles splits the sums over k among thread
-    /// blocks.
+    /// blocks. If there are at least as many tiles as multiprocessors, the sums are not split,
+    /// because storing, loading and adding partial sums would take longer than the split saves.
+    /// Otherwise, the launch has at most as many blocks as run on the GPU at the same time.
     pub(super) fn split_tiles(&self, blocks: usize, k: usize) -> SplitReduction {
-        // A thread block that computes a tile needs more registers than the blocks of other
-        // kernels, so fewer blocks fill a multiprocessor.
-        self.split(2 * blocks, k, MIN_TERMS)
+        let parts = match blocks {
+            blocks if blocks >= self.multiprocessors => 1,
+            blocks => TILES_PER_MULTIPROCESSOR * self.multiprocessors / blocks.max(1),
+        };
+        SplitReduction::new(parts, k, MIN_TERMS)
     }
 
     /// Returns whether the GPU has the tiled kernels for an element type.

@@ -22,15 +22,23 @@ pub(super) struct SplitReduction {
     pub part_len: usize,
 }
 
+impl SplitReduction {
+    /// Splits a sum of `items` items into at most `max_parts` parts of at least `min_items` items,
+    /// except that the last part may be shorter.
+    pub(super) fn new(max_parts: usize, items: usize, min_items: usize) -> Self {
+        let parts = max_parts.min(items / min_items).clamp(1, MAX_PARTS);
+        let part_len = items.div_ceil(parts).next_multiple_of(64);
+        Self { parts: items.div_ceil(part_len.max(1)).max(1), part_len }
+    }
+}
+
 impl CudaDevice {
     /// Returns the parts into which a launch of `blocks` thread blocks splits each of its sums. A
     /// sum of `items` items is split into parts of at least `min_items` items, except that the last
     /// part may be shorter.
     pub(super) fn split(&self, blocks: usize, items: usize, min_items: usize) -> SplitReduction {
         let target = BLOCKS_PER_MULTIPROCESSOR * self.multiprocessors;
-        let parts = target.div_ceil(blocks.max(1)).min(items / min_items).clamp(1, MAX_PARTS);
-        let chunk = items.div_ceil(parts).next_multiple_of(64);
-        SplitReduction { parts: items.div_ceil(chunk.max(1)).max(1), part_len: chunk }
+        SplitReduction::new(target.div_ceil(blocks.max(1)), items, min_items)
     }
 
     /// Allocates a buffer for the partial sums of `outputs` outputs, unless each sum has only one
