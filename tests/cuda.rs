@@ -382,13 +382,29 @@ fn the_error_of_a_failed_kernel_names_its_call_site() {
     let message = error.to_string();
     let start = "device `cuda:2`: cuStreamSynchronize: CUDA_ERROR_ILLEGAL_ADDRESS (700)";
     assert!(message.starts_with(start), "{message}");
-    let end = format!("in exp_f64 called at tests/cuda.rs:{line}:16");
+    let end = format!("in exp_f64 called at tests/cuda.rs:{line}:20");
     assert!(message.ends_with(&end), "{message}");
     let Error::Device { source, .. } = error else { panic!("{error:?}") };
     assert_eq!(source.downcast_ref::<CudaFailure>().unwrap().code, 700);
     // The simulated GPU 2 stays unusable after its failure, but other GPUs still work.
     assert!(broken_gpu.alloc(4).is_err() && y.data().unwrap().host().is_err());
     assert_eq!(first_element(&values(&or_skip!(gpu(0)), 1)), -7.5);
+}
+
+#[test]
+fn allocation_waits_for_the_frees_of_other_queues() {
+    let name = "allocation_waits_for_the_frees_of_other_queues";
+    or_skip!(driver());
+    // GPU 3 has only 1 MiB of memory, which other tests also allocate.
+    if is_child(name, "CUDA_ON_CPU_DRIVER", "13000") {
+        let device = gpu(3).unwrap();
+        let queue = device.fork_queue().unwrap();
+        drop(queue.alloc(600 << 10).unwrap());
+        let buffer = device.alloc(600 << 10).unwrap();
+        let error = queue.alloc(600 << 10).unwrap_err();
+        assert!(matches!(error, Error::OutOfMemory { bytes: 0x96000, .. }), "{error}");
+        drop(buffer);
+    }
 }
 
 #[test]

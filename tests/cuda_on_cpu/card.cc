@@ -73,7 +73,6 @@ void Queue::run(uint64_t count) {
 
 Code Card::allocate(uint64_t *address, size_t bytes) {
     if (bytes == 0) return INVALID_VALUE;
-    if (bytes > capacity - allocated_bytes) drain();
     if (bytes > capacity - allocated_bytes) return OUT_OF_MEMORY;
     void *start;
     if (posix_memalign(&start, 256, bytes + 2 * GUARD_BYTES)) return OUT_OF_MEMORY;

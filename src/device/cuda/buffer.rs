@@ -70,27 +70,14 @@ impl CudaBuffer {
     }
 }
 
-/// Allocates device memory. If the driver reports that the GPU is out of memory, waits for queued
-/// frees, trims the pool and retries once.
+/// Allocates device memory within the memory limit.
 fn alloc(owner: &Stream, bytes: usize) -> Result<CUdeviceptr> {
     let context = &owner.context;
     context.enter()?;
-    let out_of_memory = || Error::OutOfMemory { device: context.name.clone(), bytes };
     if !owner.budget.reserve(bytes) {
-        return Err(out_of_memory());
+        return Err(Error::OutOfMemory { device: context.name.clone(), bytes });
     }
-    let address = match context.pool.take(bytes, owner.raw()) {
-        Err(failure) if failure.is_out_of_memory() => owner.wait().and_then(|()| {
-            let release_result = context.pool.release();
-            let retry_result = release_result.and_then(|()| context.pool.take(bytes, owner.raw()));
-            retry_result.map_err(|failure| match failure.is_out_of_memory() {
-                true => out_of_memory(),
-                false => context.error(failure),
-            })
-        }),
-        result => result.map_err(|failure| context.error(failure)),
-    };
-    address.inspect_err(|_| owner.budget.release(bytes))
+    context.alloc(bytes, owner.raw()).inspect_err(|_| owner.budget.release(bytes))
 }
 
 impl Drop for CudaBuffer {

@@ -15,7 +15,7 @@ use cust::{
     CudaApiVersion,
     context::{Context as Primary, CurrentContext},
     device::{Device, DeviceAttribute},
-    sys::{CUresult, CUstream},
+    sys::{CUdeviceptr, CUresult, CUstream},
 };
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -99,6 +99,22 @@ impl Context {
 
     pub(super) fn error(&self, failure: CudaFailure) -> Error {
         failure.with_launches(|| self.launches.pending()).on(&self.name)
+    }
+
+    /// Allocates device memory for work on `stream`. If the driver reports that the GPU is out of
+    /// memory, waits for the queued frees of all queues, trims the pool and retries once.
+    pub(super) fn alloc(&self, bytes: usize, stream: CUstream) -> Result<CUdeviceptr> {
+        let address = match self.pool.take(bytes, stream) {
+            Err(failure) if failure.is_out_of_memory() => CurrentContext::synchronize()
+                .map_err(from_cust("cuCtxSynchronize"))
+                .and_then(|()| self.pool.release())
+                .and_then(|()| self.pool.take(bytes, stream)),
+            result => result,
+        };
+        address.map_err(|failure| match failure.is_out_of_memory() {
+            true => Error::OutOfMemory { device: self.name.clone(), bytes },
+            false => self.error(failure),
+        })
     }
 
     /// Returns the names and values of the GPU's and the driver's properties.
