@@ -21,15 +21,15 @@ mod products;
 mod steps;
 
 use cortado::{
-    Blob, Device, Error, Memory, Result, Src, SyncedMemory,
+    Blob, Device, Error, Memory, Result, Src, SyncedMemory, View, ViewMut,
     conformance::Kit,
     device::{
         CudaDevice,
         cuda::{CudaBuilder, CudaFailure},
     },
-    kernel::{Blas, Elementwise, Pooling},
+    kernel::{Blas, Elementwise, Indexing, Pooling},
     ledger::{self, Policy, PolicyGuard},
-    op::{Axis, Binary, Gemm, Pool2d, PoolRounding, Unary},
+    op::{Axis, Binary, Gemm, Pool2d, PoolRounding, RowIndexing, Unary},
 };
 use std::{
     env,
@@ -405,6 +405,41 @@ fn allocation_waits_for_the_frees_of_other_queues() {
         assert!(matches!(error, Error::OutOfMemory { bytes: 0x96000, .. }), "{error}");
         drop(buffer);
     }
+}
+
+/// The environment variable `CUDA_ON_CPU_DOWNLOADS` limits the number of copies to the host.
+#[test]
+fn a_wait_copies_error_words_only_after_a_kernel_that_can_report_errors() {
+    let name = "a_wait_copies_error_words_only_after_a_kernel_that_can_report_errors";
+    or_skip!(driver());
+    if !is_child(name, "CUDA_ON_CPU_DOWNLOADS", "2") {
+        return;
+    }
+    let device = gpu(0).unwrap();
+    let (table, y) = (values(&device, 6), values(&device, 2));
+    let gather = |index: u32| {
+        let mut indices = SyncedMemory::new(&device, 4);
+        ViewMut::<u32, _>::new(&mut indices, 1).unwrap().host_mut().unwrap()[0] = index;
+        let (table, mut y) = (table.data().unwrap(), y.data_mut().unwrap());
+        let indices = View::new(&indices, 1).unwrap();
+        let op = RowIndexing { table: 3, width: 2, count: 1 };
+        device.gather(&op, table.view(), indices, y.view_mut()).unwrap();
+    };
+    let fill = || device.fill(1.0, y.data_mut().unwrap().view_mut()).unwrap();
+    fill();
+    device.synchronize().unwrap();
+    gather(2);
+    device.synchronize().unwrap();
+    fill();
+    device.synchronize().unwrap();
+    gather(3);
+    let message = device.synchronize().unwrap_err().to_string();
+    assert!(message.contains("the value at position 0 is outside the table"), "{message}");
+    fill();
+    device.synchronize().unwrap();
+    gather(2);
+    let message = device.synchronize().unwrap_err().to_string();
+    assert!(message.contains("cuMemcpyDtoHAsync"), "{message}");
 }
 
 #[test]

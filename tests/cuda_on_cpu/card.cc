@@ -148,6 +148,10 @@ bool kernel_fails(const Card &card, const std::string &kernel) {
     return card.number == 2 && kernel == (failing ? failing : "exp_f64");
 }
 
+void require_device_memory(const void *address) {
+    if (pinned().holds(address, 1)) die("a kernel used an atomic operation on host memory");
+}
+
 bool Pinned::holds(const void *address, size_t bytes) const {
     return is_within(blocks, reinterpret_cast<uint64_t>(address), bytes);
 }

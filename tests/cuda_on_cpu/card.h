@@ -100,6 +100,10 @@ struct Pinned {
 };
 Pinned &pinned();
 
+// Aborts the process if `address` is in pinned host memory, because not every PCIe bus supports
+// atomic operations on host memory.
+void require_device_memory(const void *address);
+
 // Returns the lock that serializes all driver calls.
 std::recursive_mutex &driver_lock();
 

@@ -116,8 +116,12 @@ ENTRY cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, void *st
     return SUCCESS;
 }
 
+// The environment variable `CUDA_ON_CPU_DOWNLOADS` limits the number of calls that succeed.
 ENTRY cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, void *stream) {
     REQUIRE_CARD;
+    static const char *limit = getenv("CUDA_ON_CPU_DOWNLOADS");
+    static int calls = 0;
+    if (limit && ++calls > atoi(limit)) return NOT_SUPPORTED;
     if (!card.holds(from, bytes)) return INVALID_VALUE;
     queue_of(stream)->add([&card, to, from, bytes] {
         if (!card.holds(from, bytes)) return ILLEGAL_ADDRESS;

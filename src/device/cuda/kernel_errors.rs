@@ -1,12 +1,24 @@
 //! Errors for invalid values that GPU kernels find in their operands. A queue records the first
 //! position of each kind of invalid value, and the next wait for the queue returns an error.
 
-use super::error::{CudaFailure, check_driver};
-use crate::error::Error;
-use cust::sys::{CUdeviceptr, CUresult, cuMemAllocHost_v2, cuMemFreeHost};
+use super::context::Context;
+use crate::{
+    error::{Error, Result},
+    sync::Mutex,
+};
+use cust::sys::{
+    CUdeviceptr, CUresult, CUstream, cuMemAllocHost_v2, cuMemFreeHost, cuMemcpyDtoHAsync_v2,
+    cuMemsetD8Async,
+};
 use std::{
     ptr::{self, NonNull},
-    sync::atomic::{AtomicU64, Ordering::Relaxed},
+    sync::{
+        Arc,
+        atomic::{
+            AtomicBool,
+            Ordering::{AcqRel, Acquire, Release},
+        },
+    },
 };
 
 /// A kind of invalid value that a kernel can find in an operand.
@@ -29,56 +41,104 @@ const KINDS: [(&str, &str); 3] = [
 
 /// One word per kind of invalid value: 0, or the bitwise complement of the position of the first
 /// invalid value.
-type Words = [AtomicU64; KINDS.len()];
+type Words = [u64; KINDS.len()];
 
-/// The error words of a queue, in pinned host memory. The GPU writes the error words directly to
-/// host memory, so no copy is needed.
-pub(super) struct KernelErrorFlags(NonNull<Words>);
+/// The error words of a queue. The words are in device memory, because atomic operations on host
+/// memory require support by the PCIe bus. A wait copies the words to the host if a kernel that can
+/// report invalid values was launched since the last copy.
+pub(super) struct KernelErrorFlags {
+    context: Arc<Context>,
+    stream: CUstream,
+    words: CUdeviceptr,
+    /// Pinned memory, to which the words are copied.
+    copy: Mutex<NonNull<Words>>,
+    /// Whether a kernel that can report invalid values was launched since the last copy.
+    is_stale: AtomicBool,
+}
 
 // SAFETY: `self` owns the memory, which any thread may access and free.
 unsafe impl Send for KernelErrorFlags {}
-// SAFETY: the words are atomic, so several threads may access them at once.
+// SAFETY: a lock protects the host memory, and the driver's functions are thread-safe.
 unsafe impl Sync for KernelErrorFlags {}
 
 impl KernelErrorFlags {
-    /// Allocates the error words in the current context, and sets all words to 0.
-    pub(super) fn new() -> Result<Self, CudaFailure> {
+    /// Allocates the error words of `stream` in its context, which must be current, and queues the
+    /// initialization of all words to 0.
+    pub(super) fn new(context: &Arc<Context>, stream: CUstream) -> Result<Self> {
         let mut start = ptr::null_mut();
         // SAFETY: `start` is valid for writing the address.
         let result = match unsafe { cuMemAllocHost_v2(&mut start, size_of::<Words>()) } {
             CUresult::CUDA_SUCCESS if start.is_null() => CUresult::CUDA_ERROR_OUT_OF_MEMORY,
             result => result,
         };
-        check_driver("cuMemAllocHost", result)?;
-        // SAFETY: the address is not null, because `check_driver` returned no error.
-        let words = unsafe { NonNull::new_unchecked(start.cast::<Words>()) };
-        // SAFETY: the allocation has the size of `Words` and is aligned to a page.
-        unsafe { words.write_bytes(0, 1) };
-        Ok(Self(words))
+        context.check("cuMemAllocHost", result)?;
+        // SAFETY: the address is not null, because `check` returned no error.
+        let copy = unsafe { NonNull::new_unchecked(start.cast::<Words>()) };
+        let words = context.alloc(size_of::<Words>(), stream).inspect_err(|_| {
+            // SAFETY: the driver has allocated the memory, and nothing else refers to the memory.
+            let _ = unsafe { cuMemFreeHost(start) };
+        })?;
+        let (context, copy) = (Arc::clone(context), Mutex::new(copy));
+        let flags = Self { context, stream, words, copy, is_stale: AtomicBool::new(false) };
+        flags.clear()?;
+        Ok(flags)
     }
 
-    /// Returns the address of the error word of `kind`, which is the same on the GPU and the host.
+    /// Returns the device address of the error word of `kind`.
     pub(super) fn address(&self, kind: KernelError) -> CUdeviceptr {
-        self.0.as_ptr() as CUdeviceptr + (size_of::<AtomicU64>() * kind as usize) as u64
+        self.words + (size_of::<u64>() * kind as usize) as u64
     }
 
-    /// Returns the error for the first kind in [`KINDS`] of which a kernel reported an invalid
-    /// value, and clears all words. The caller has waited for the kernels that write the error
-    /// words.
-    pub(super) fn take(&self) -> Option<Error> {
-        // SAFETY: `new` initialized the words, which are freed only when `self` is dropped.
-        let words = unsafe { self.0.as_ref() };
-        let old_words = words.each_ref().map(|word| word.swap(0, Relaxed));
-        let (word, (subject, problem)) =
-            old_words.into_iter().zip(KINDS).find(|(word, _)| *word != 0)?;
-        Some(Error::invalid_input(subject, format!("the value at position {} {problem}", !word)))
+    /// Records that a kernel that can report invalid values was launched.
+    pub(super) fn kernel_was_launched(&self) {
+        self.is_stale.store(true, Release);
+    }
+
+    /// Calls `synchronize`, which waits for the queue. Returns the error for the first kind in
+    /// [`KINDS`] of which a kernel reported an invalid value, and clears all words. The context
+    /// must be current.
+    pub(super) fn wait(&self, synchronize: impl FnOnce() -> Result<()>) -> Result<()> {
+        if !self.is_stale.load(Acquire) {
+            return synchronize();
+        }
+        let copy = self.copy.lock();
+        // A kernel that another thread launches from here on is reported by a later wait.
+        if !self.is_stale.swap(false, AcqRel) {
+            return synchronize();
+        }
+        // SAFETY: both allocations have the size of `Words`. `synchronize` returns when the copy is
+        // done, and the lock protects the host memory until then.
+        let result = unsafe {
+            cuMemcpyDtoHAsync_v2(copy.as_ptr().cast(), self.words, size_of::<Words>(), self.stream)
+        };
+        self.context.check("cuMemcpyDtoHAsync", result)?;
+        synchronize()?;
+        // SAFETY: the copy has initialized the words, and the lock is held.
+        let words = unsafe { copy.read() };
+        let Some((word, (subject, problem))) =
+            words.into_iter().zip(KINDS).find(|(word, _)| *word != 0)
+        else {
+            return Ok(());
+        };
+        self.clear()?;
+        Err(Error::invalid_input(subject, format!("the value at position {} {problem}", !word)))
+    }
+
+    /// Queues the assignment of 0 to all words.
+    fn clear(&self) -> Result<()> {
+        // SAFETY: the allocation has the size of `Words`.
+        let result = unsafe { cuMemsetD8Async(self.words, 0, size_of::<Words>(), self.stream) };
+        self.context.check("cuMemsetD8Async", result)
     }
 }
 
 impl Drop for KernelErrorFlags {
     fn drop(&mut self) {
-        // SAFETY: `self` owns the memory, and `Stream::drop` has waited for kernels that write the
-        // memory.
-        let _ = unsafe { cuMemFreeHost(self.0.as_ptr().cast()) };
+        if self.context.enter().is_err() {
+            return;
+        }
+        self.context.pool.give(self.words, self.stream);
+        // SAFETY: `self` owns the memory. Each copy to the memory was followed by a wait.
+        let _ = unsafe { cuMemFreeHost(self.copy.lock().as_ptr().cast()) };
     }
 }

@@ -3,7 +3,7 @@
 use super::{
     CudaBuffer, CudaDevice,
     error::PendingLaunch,
-    kernel_errors::KernelError,
+    kernel_errors::{KernelError, KernelErrorFlags},
     module::{Function, PtxKernel},
 };
 use crate::{
@@ -39,6 +39,8 @@ pub(super) struct Launch<'a> {
     /// Index in `words` at which each argument starts.
     starts: Vec<usize>,
     site: &'static Location<'static>,
+    /// The flags in which the kernel reports invalid values, if the kernel checks values.
+    error_flags: Option<&'a KernelErrorFlags>,
     /// Ledger scope that attributes transfers of operands to the kernel.
     _scope: ledger::KernelScope,
     operands: PhantomData<&'a CudaBuffer>,
@@ -79,6 +81,7 @@ impl CudaDevice {
             words: Vec::with_capacity(12),
             starts: Vec::with_capacity(12),
             site,
+            error_flags: None,
             _scope: scope,
             operands: PhantomData,
         })
@@ -161,9 +164,10 @@ impl<'a> Launch<'a> {
         self.size(0)
     }
 
+    /// Adds the address of an error word, in which the kernel reports invalid values.
     pub(super) fn error_flag(self, kind: KernelError) -> Result<Self> {
-        let address = self.device.stream.error_flags()?.address(kind);
-        Ok(self.arg(address))
+        let flags = self.device.stream.error_flags()?;
+        Ok(Self { error_flags: Some(flags), ..self }.arg(flags.address(kind)))
     }
 
     /// Launches the kernel with threads for `n` items; does nothing if `n` is 0.
@@ -257,6 +261,9 @@ impl<'a> Launch<'a> {
             )
         };
         context.check(kernel.name, result)?;
+        if let Some(flags) = self.error_flags {
+            flags.kernel_was_launched();
+        }
         if context.synchronous { self.device.stream.wait() } else { Ok(()) }
     }
 

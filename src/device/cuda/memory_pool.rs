@@ -77,8 +77,8 @@ impl MemoryPool {
     /// Frees memory when the work that is already queued on `stream` is done. No other work may use
     /// the freed memory.
     pub(super) fn give(&self, address: CUdeviceptr, stream: CUstream) {
-        // SAFETY: `CudaBuffer::drop`, the only caller, passes memory from this pool, and no copy of
-        // the address remains after the call. The caller has ordered `stream` after the other
+        // SAFETY: the callers are destructors, which pass memory from this pool, and no copy of the
+        // address remains after the call. The caller has ordered `stream` after the other
         // queues that used the memory.
         let _ = unsafe {
             match self.raw {

@@ -57,18 +57,26 @@ impl Stream {
             return Ok(known);
         }
         self.context.enter()?;
-        let new_flags = KernelErrorFlags::new().map_err(|failure| self.context.error(failure))?;
+        let new_flags = KernelErrorFlags::new(&self.context, self.raw)?;
         Ok(self.error_flags.get_or_init(|| new_flags))
     }
 
     /// Waits for all queued work. Fails if a kernel of this queue has reported an invalid value.
     pub(super) fn wait(&self) -> Result<()> {
         self.context.enter()?;
+        match self.error_flags.get() {
+            Some(flags) => flags.wait(|| self.synchronize()),
+            None => self.synchronize(),
+        }
+    }
+
+    /// Waits for all queued work. The context must be current.
+    fn synchronize(&self) -> Result<()> {
         // SAFETY: `raw` is a live stream of the current context.
         let result = unsafe { cuStreamSynchronize(self.raw) };
         self.context.check("cuStreamSynchronize", result)?;
         self.context.launches.clear(self.raw);
-        self.error_flags.get().and_then(KernelErrorFlags::take).map_or(Ok(()), Err)
+        Ok(())
     }
 
     /// Makes later work of this queue wait for all work that is already queued on `other`.
@@ -90,11 +98,8 @@ impl Stream {
 impl Drop for Stream {
     fn drop(&mut self) {
         if self.context.enter().is_ok() {
-            if self.error_flags.get().is_some() {
-                // Wait, because queued kernels may still write to the error flags.
-                // SAFETY: `raw` is a live stream of the current context.
-                let _ = unsafe { cuStreamSynchronize(self.raw) };
-            }
+            // The flags free their memory on this stream, after kernels that write to the flags.
+            drop(self.error_flags.take());
             // SAFETY: `self` owns the stream. The driver finishes queued work before it frees the
             // stream.
             let _ = unsafe { cuStreamDestroy_v2(self.raw) };

@@ -97,7 +97,11 @@ template <class T, class U> T atomicAdd(T *at, U value) {
     *at = old + T(value);
     return old;
 }
+namespace cuda_on_cpu {
+void require_device_memory(const void *address);
+}
 template <class T> T atomicMax(T *at, T value) {
+    cuda_on_cpu::require_device_memory(at);
     const T old = *at;
     *at = old > value ? old : value;
     return old;
