@@ -31,6 +31,7 @@ use cortado::{
     ledger::{self, Policy, PolicyGuard},
     op::{Axis, Binary, Gemm, Pool2d, PoolRounding, RowIndexing, Unary},
 };
+use cust::{context::CurrentContext, error::CudaError};
 use std::{
     env,
     path::{Path, PathBuf},
@@ -383,12 +384,64 @@ fn the_error_of_a_failed_kernel_names_its_call_site() {
     let start = "device `cuda:2`: cuStreamSynchronize: CUDA_ERROR_ILLEGAL_ADDRESS (700)";
     assert!(message.starts_with(start), "{message}");
     let end = format!("in exp_f64 called at tests/cuda.rs:{line}:20");
-    assert!(message.ends_with(&end), "{message}");
+    assert!(message.contains(&end), "{message}");
     let Error::Device { source, .. } = error else { panic!("{error:?}") };
     assert_eq!(source.downcast_ref::<CudaFailure>().unwrap().code, 700);
     // The simulated GPU 2 stays unusable after its failure, but other GPUs still work.
     assert!(broken_gpu.alloc(4).is_err() && y.data().unwrap().host().is_err());
     assert_eq!(first_element(&values(&or_skip!(gpu(0)), 1)), -7.5);
+}
+
+/// On GPU 2 of the test driver, the kernel `exp_f64` fails. A process with a failed kernel cannot
+/// use the GPU again, so the test runs in a child process.
+#[test]
+fn after_a_failed_kernel_every_error_names_the_kernel_and_the_remedy() {
+    let name = "after_a_failed_kernel_every_error_names_the_kernel_and_the_remedy";
+    or_skip!(driver());
+    if !is_child(name, "CUDA_ON_CPU_FAILING", "exp_f64") {
+        return;
+    }
+    let device = gpu(2).unwrap();
+    let queue = device.fork_queue().unwrap();
+    let x = Blob::from_vec(&device, &[2], vec![1.0f64, 2.0]).unwrap();
+    x.data().unwrap().view().device().unwrap();
+    let apply = |op| device.unary(op, Src::InPlace, x.data_mut().unwrap().view_mut());
+    apply(Unary::Exp).unwrap();
+    let first = device.synchronize().unwrap_err().to_string();
+    let parts = ["(700)", "in exp_f64 called at", "; restart the program"];
+    assert!(parts.iter().all(|part| first.contains(part)), "{first}");
+    // More launches than the device remembers must not hide the failed kernel.
+    for _ in 0..20 {
+        let later = apply(Unary::Sqr).unwrap_err();
+        assert_eq!(later.root().to_string(), first);
+    }
+    let errors = [
+        device.alloc(4).unwrap_err(),
+        device.synchronize().unwrap_err(),
+        queue.synchronize().unwrap_err(),
+        device.fork_queue().unwrap_err(),
+        CudaDevice::builder().driver_path(driver().unwrap()).open(2).unwrap_err(),
+    ];
+    assert!(errors.iter().all(|error| error.to_string() == first), "{errors:?}");
+    drop((x, device, queue));
+    let reopened = CudaDevice::builder().driver_path(driver().unwrap()).open(2);
+    let message = reopened.unwrap_err().to_string();
+    assert!(message.contains("(700)") && message.contains("; restart the program"), "{message}");
+    assert_eq!(first_element(&values(&gpu(0).unwrap(), 1)), -7.5);
+}
+
+/// A released context must not stay current, because calls of other CUDA libraries would use it.
+#[test]
+fn dropping_the_last_device_on_a_gpu_leaves_no_released_context_current() {
+    let name = "dropping_the_last_device_on_a_gpu_leaves_no_released_context_current";
+    or_skip!(driver());
+    if is_child(name, "CUDA_ON_CPU_DRIVER", "13000") {
+        let [device, clone] = [(); 2].map(|()| gpu(1).unwrap());
+        drop(device);
+        assert_eq!(CurrentContext::synchronize(), Ok(()));
+        drop(clone);
+        assert_eq!(CurrentContext::synchronize(), Err(CudaError::InvalidContext));
+    }
 }
 
 #[test]

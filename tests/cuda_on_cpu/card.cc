@@ -65,7 +65,8 @@ void Queue::run(uint64_t count) {
     while (progress->done < count && !work.empty()) {
         const auto item = std::move(work.front());
         work.pop_front();
-        const Code code = item();
+        // After a failure, the GPU does not execute queued work.
+        const Code code = card->failed ? card->failed : item();
         progress->done++;
         if (code && !card->failed) card->failed = code;
     }

@@ -47,8 +47,8 @@ struct Event {
 struct Card {
     int number;
     size_t capacity;
-    // Result code of the first failed work item. All driver calls for this simulated GPU after the
-    // failure return this code, except calls that free memory.
+    // Result code of the first failed work item. Until the process ends, later driver calls for
+    // this simulated GPU return this code.
     Code failed = SUCCESS;
     unsigned retained = 0;
     // PTX of the modules that are loaded.
@@ -85,7 +85,7 @@ int driver_version();
 // variable `CUDA_ON_CPU_CAPABILITY` sets the capability; the default is 8.0.
 int capability();
 
-// Returns whether a simulated GPU has memory pools, which CUDA 11.2 introduced.
+// Returns whether a simulated GPU has memory pools, which came with CUDA 11.2.
 bool has_memory_pools(int card);
 
 // Returns whether the kernel named `kernel` must fail on the simulated GPU `card`. The environment

@@ -16,6 +16,7 @@ enum Code : int {
     NOT_FOUND = 500,
     NOT_READY = 600,
     ILLEGAL_ADDRESS = 700,
+    CONTEXT_IS_DESTROYED = 709,
     LAUNCH_FAILED = 719,
     NOT_SUPPORTED = 801,
 };

@@ -42,7 +42,7 @@ ENTRY cuMemPoolCreate(void **pool, const void *properties) {
 }
 
 ENTRY cuMemPoolDestroy(void *pool) {
-    LOCK_DRIVER;
+    REQUIRE_CARD;
     delete static_cast<Pool *>(pool);
     return SUCCESS;
 }
@@ -66,13 +66,11 @@ ENTRY cuMemAllocFromPoolAsync(uint64_t *address, size_t bytes, void *pool, void 
 }
 
 // Queues the release of device memory, because work that was queued earlier may still use the
-// memory. The call succeeds even after a kernel of the simulated GPU has failed.
+// memory.
 ENTRY cuMemFreeAsync(uint64_t address, void *stream) {
-    LOCK_DRIVER;
-    if (!current_card) return INVALID_CONTEXT;
-    Card *card = current_card;
-    if (!card->memory.count(address)) return INVALID_VALUE;
-    queue_of(stream)->add([=] { return card->release(address); });
+    REQUIRE_CARD;
+    if (!card.memory.count(address)) return INVALID_VALUE;
+    queue_of(stream)->add([&card, address] { return card.release(address); });
     return SUCCESS;
 }
 
@@ -84,9 +82,8 @@ ENTRY cuMemAlloc_v2(uint64_t *address, size_t bytes) {
 // Releases device memory at once, although a real driver waits for queued work in most cases.
 // Queued work that uses the memory therefore fails.
 ENTRY cuMemFree_v2(uint64_t address) {
-    LOCK_DRIVER;
-    if (!current_card) return INVALID_CONTEXT;
-    return current_card->release(address);
+    REQUIRE_CARD;
+    return card.release(address);
 }
 
 ENTRY cuMemAllocHost_v2(void **start, size_t bytes) {
@@ -99,7 +96,7 @@ ENTRY cuMemAllocHost_v2(void **start, size_t bytes) {
 }
 
 ENTRY cuMemFreeHost(void *start) {
-    LOCK_DRIVER;
+    REQUIRE_CARD;
     if (!pinned().blocks.erase(reinterpret_cast<uint64_t>(start))) return INVALID_VALUE;
     free(start);
     return SUCCESS;

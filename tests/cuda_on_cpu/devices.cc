@@ -59,12 +59,15 @@ ENTRY cuDeviceGetAttribute(int *value, int attribute, int device) {
 
 ENTRY cuDevicePrimaryCtxRetain(void **context, int device) {
     LOCK_DRIVER;
+    if (card(device).failed) return card(device).failed;
     card(device).retained++;
     *context = &card(device);
     return SUCCESS;
 }
 
-// The last release of the primary context of a simulated GPU resets the GPU.
+// The last release of the primary context of a simulated GPU resets the GPU, but does not clear a
+// failure. According to NVIDIA's documentation, a process cannot use CUDA again after such a
+// failure.
 ENTRY cuDevicePrimaryCtxRelease_v2(int device) {
     LOCK_DRIVER;
     Card &released = card(device);
@@ -73,13 +76,15 @@ ENTRY cuDevicePrimaryCtxRelease_v2(int device) {
         released.drain();
         released.queues.clear();
         released.trim_freed(0);
-        released.failed = SUCCESS;
     }
     return SUCCESS;
 }
 
 ENTRY cuCtxSetCurrent(void *context) {
-    current_card = static_cast<Card *>(context);
+    LOCK_DRIVER;
+    auto *next = static_cast<Card *>(context);
+    if (next && !next->retained) return INVALID_CONTEXT;
+    current_card = next;
     return SUCCESS;
 }
 
@@ -109,6 +114,7 @@ static const struct {
     {INVALID_HANDLE, "CUDA_ERROR_INVALID_HANDLE", "invalid resource handle"},
     {NOT_FOUND, "CUDA_ERROR_NOT_FOUND", "named symbol not found"},
     {ILLEGAL_ADDRESS, "CUDA_ERROR_ILLEGAL_ADDRESS", "an illegal memory access was encountered"},
+    {CONTEXT_IS_DESTROYED, "CUDA_ERROR_CONTEXT_IS_DESTROYED", "context is destroyed"},
     {LAUNCH_FAILED, "CUDA_ERROR_LAUNCH_FAILED", "unspecified launch failure"},
     {NOT_SUPPORTED, "CUDA_ERROR_NOT_SUPPORTED", "operation not supported"},
 };

@@ -62,7 +62,7 @@ ENTRY cuModuleLoadDataEx(void **module, const void *image, unsigned, void *, voi
 }
 
 ENTRY cuModuleUnload(void *module) {
-    LOCK_DRIVER;
+    REQUIRE_CARD;
     const auto *unloaded = static_cast<Module *>(module);
     auto &modules = unloaded->card->modules;
     modules.erase(modules.find(unloaded->ptx));

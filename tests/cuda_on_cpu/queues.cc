@@ -15,7 +15,10 @@ ENTRY cuStreamCreateWithPriority(void **stream, unsigned flags, int) {
 }
 
 // Destroying a stream does not destroy the simulated queue, because its queued work must still run.
-ENTRY cuStreamDestroy_v2(void *) { return SUCCESS; }
+ENTRY cuStreamDestroy_v2(void *) {
+    REQUIRE_CARD;
+    return SUCCESS;
+}
 
 ENTRY cuStreamSynchronize(void *stream) {
     REQUIRE_CARD;
@@ -33,7 +36,7 @@ ENTRY cuEventCreate(void **event, unsigned) {
 }
 
 ENTRY cuEventDestroy_v2(void *event) {
-    LOCK_DRIVER;
+    REQUIRE_CARD;
     delete static_cast<Event *>(event);
     return SUCCESS;
 }

@@ -9,17 +9,17 @@ use super::{
 };
 use crate::{
     error::{Error, Result},
-    sync::Mutex,
+    sync::{Mutex, OnceLock},
 };
 use cust::{
     CudaApiVersion,
     context::{Context as Primary, CurrentContext},
     device::{Device, DeviceAttribute},
-    sys::{CUdeviceptr, CUresult, CUstream},
+    sys::{CUdeviceptr, CUresult, CUstream, cuCtxSetCurrent},
 };
 use std::{
     collections::{BTreeMap, VecDeque},
-    env,
+    env, ptr,
     sync::{Arc, LazyLock, Weak},
 };
 
@@ -28,12 +28,15 @@ static OPEN: LazyLock<Mutex<BTreeMap<u32, Weak<Context>>>> = LazyLock::new(Mutex
 
 pub(super) struct Context {
     pub(super) name: String,
+    /// The error after which the context is unusable.
+    failure: OnceLock<CudaFailure>,
     // Fields are dropped in declaration order, so the modules and pools are dropped before the
-    // context.
+    // context, and the context before `_released`.
     pub(super) modules: Modules,
     pub(super) pinned: PinnedPool,
     pub(super) pool: MemoryPool,
     primary: Primary,
+    _released: NoCurrentContext,
     device: Device,
     capability: Version,
     pub(super) multiprocessors: usize,
@@ -64,6 +67,9 @@ impl Context {
             .get_attribute(DeviceAttribute::MultiprocessorCount)
             .map_err(from_cust("cuDeviceGetAttribute"))
             .map_err(on)?;
+        // `Primary::new` makes the context current. If a later call fails, `released` is dropped
+        // after `primary`.
+        let released = NoCurrentContext;
         let primary =
             Primary::new(device).map_err(from_cust("cuDevicePrimaryCtxRetain")).map_err(on)?;
         let pool = match requirements::has_memory_pools(&device) {
@@ -77,7 +83,9 @@ impl Context {
             pinned: PinnedPool::default(),
             pool,
             primary,
+            _released: released,
             device,
+            failure: OnceLock::new(),
             launches: Launches::default(),
             synchronous: env::var_os("CORTADO_CUDA_SYNC").is_some_and(|value| value == "1"),
             name,
@@ -86,9 +94,19 @@ impl Context {
 
     /// Makes this context current on the calling thread. Callers make the context current before
     /// every driver call, because another context may be current on the thread.
+    ///
+    /// # Errors
+    /// If an earlier error has made the context unusable, returns that error again, because the
+    /// error lists the kernel launches that may have caused it.
     pub(super) fn enter(&self) -> Result<()> {
-        let result = CurrentContext::set_current(&self.primary);
-        result.map_err(|error| from_cust("cuCtxSetCurrent")(error).on(&self.name))
+        if let Some(failure) = self.failure.get() {
+            return Err(failure.clone().on(&self.name));
+        }
+        self.make_current().map_err(|failure| self.error(failure))
+    }
+
+    fn make_current(&self) -> Result<(), CudaFailure> {
+        CurrentContext::set_current(&self.primary).map_err(from_cust("cuCtxSetCurrent"))
     }
 
     /// Checks the result of the driver function `call`. The returned error lists the kernel
@@ -98,7 +116,11 @@ impl Context {
     }
 
     pub(super) fn error(&self, failure: CudaFailure) -> Error {
-        failure.with_launches(|| self.launches.pending()).on(&self.name)
+        let failure = failure.with_launches(|| self.launches.pending());
+        if failure.is_permanent() {
+            return self.failure.get_or_init(|| failure).clone().on(&self.name);
+        }
+        failure.on(&self.name)
     }
 
     /// Allocates device memory for work on `stream`. If the driver reports that the GPU is out of
@@ -141,7 +163,18 @@ impl Context {
 impl Drop for Context {
     fn drop(&mut self) {
         // The destructors of the fields call the driver, which requires this context to be current.
-        let _ = self.enter();
+        let _ = self.make_current();
+    }
+}
+
+/// Removes the current context from the calling thread on drop. Otherwise, the released context
+/// would stay current on the thread that drops the last device on a GPU.
+struct NoCurrentContext;
+
+impl Drop for NoCurrentContext {
+    fn drop(&mut self) {
+        // SAFETY: a null context removes the current context from the thread.
+        let _ = unsafe { cuCtxSetCurrent(ptr::null_mut()) };
     }
 }
 

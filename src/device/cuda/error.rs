@@ -18,7 +18,7 @@ use std::{fmt, panic::Location};
 /// }
 /// # Ok::<(), cortado::Error>(())
 /// ```
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct CudaFailure {
     /// Driver function that returned the error.
     pub call: &'static str,
@@ -61,7 +61,12 @@ impl CudaFailure {
 
     /// Returns whether an earlier kernel launch may have caused the error.
     fn may_come_from_queued_work(&self) -> bool {
-        matches!(self.code, 214 | 220 | 226 | 700 | 702 | 710 | 714..=719 | 999)
+        self.is_permanent() || self.code == 999
+    }
+
+    /// Returns whether all later calls of the driver on this GPU fail, until the process ends.
+    pub(super) fn is_permanent(&self) -> bool {
+        matches!(self.code, 214 | 220 | 226 | 700 | 702 | 710 | 714..=719)
     }
 
     /// Adds the pending kernel launches to the error, if one of these launches may have caused it.
@@ -100,6 +105,9 @@ impl fmt::Display for CudaFailure {
                 }
                 write!(f, " (set CORTADO_CUDA_SYNC=1 to find the failing launch)")?;
             }
+        }
+        if self.is_permanent() {
+            write!(f, "; the GPU is unusable until the process ends; restart the program")?;
         }
         Ok(())
     }

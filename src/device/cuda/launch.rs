@@ -238,9 +238,6 @@ impl<'a> Launch<'a> {
         let words = &mut self.words;
         let mut arguments: Vec<*mut c_void> =
             self.starts.iter().map(|start| (&raw mut words[*start]).cast()).collect();
-        context
-            .launches
-            .add(self.device.stream.raw(), PendingLaunch { kernel: kernel.name, site: self.site });
         // SAFETY: `arguments_match` compared the size of each argument with the size that the PTX
         // declares. The driver copies the arguments during the call of `cuLaunchKernel`. Each
         // method that launches a kernel checks that its operands hold the elements that the kernel
@@ -261,6 +258,10 @@ impl<'a> Launch<'a> {
             )
         };
         context.check(kernel.name, result)?;
+        // An error of `cuLaunchKernel` comes from an earlier launch, so only a successful launch
+        // may cause later errors.
+        let launched = PendingLaunch { kernel: kernel.name, site: self.site };
+        context.launches.add(self.device.stream.raw(), launched);
         if let Some(flags) = self.error_flags {
             flags.kernel_was_launched();
         }

@@ -85,7 +85,7 @@ impl Stream {
             return Ok(());
         }
         other.context.enter()?;
-        let event = Event::new().map_err(|failure| failure.on(&other.context.name))?;
+        let event = Event::new().map_err(|failure| other.context.error(failure))?;
         // SAFETY: the event and the stream belong to the current context.
         other.context.check("cuEventRecord", unsafe { cuEventRecord(event.0, other.raw) })?;
         self.context.enter()?;
