@@ -1,0 +1,112 @@
+//! Decoded kernels: instructions in basic blocks.
+
+use crate::{block::Block, warp::Warp};
+use std::{ops::Range, sync::Arc};
+
+/// Runs one instruction for the active lanes of a warp.
+pub(crate) type Execute = fn(&mut Warp, &mut Block<'_>, &Instruction);
+
+/// One decoded instruction. Operands are numbers of registers within their class.
+pub(crate) struct Instruction {
+    pub(crate) execute: Execute,
+    /// Destination.
+    pub(crate) to: u32,
+    pub(crate) a: u32,
+    pub(crate) b: u32,
+    pub(crate) c: u32,
+    /// Offset of an address.
+    pub(crate) offset: i64,
+    /// Further operands: the elements of vectors and fragments, in the order of the text.
+    pub(crate) list: Box<[u32]>,
+    /// Line of the PTX file.
+    pub(crate) line: u32,
+}
+
+impl Instruction {
+    /// Returns an instruction without operands.
+    pub(crate) fn new(execute: Execute) -> Self {
+        Self { execute, to: 0, a: 0, b: 0, c: 0, offset: 0, list: Box::default(), line: 0 }
+    }
+}
+
+/// How a basic block ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    Goto(usize),
+    Branch {
+        predicate: u32,
+        negated: bool,
+        taken: usize,
+        next: usize,
+    },
+    /// A barrier for all threads of the block.
+    Barrier(usize),
+    Exit,
+}
+
+/// Number of the imaginary basic block at which all threads have ended.
+pub(crate) const ENDED: usize = usize::MAX;
+
+pub(crate) struct BasicBlock {
+    pub(crate) instructions: Range<usize>,
+    pub(crate) end: End,
+    /// Line of the PTX file of the block's end.
+    pub(crate) line: u32,
+    /// Immediate post-dominator, at which diverged lanes meet again, or `ENDED`.
+    pub(crate) reconvergence: usize,
+}
+
+/// Numbers of registers with the indices and sizes of blocks and threads.
+pub(crate) const SPECIAL: [&str; 12] = [
+    "%tid.x", "%tid.y", "%tid.z", "%ntid.x", "%ntid.y", "%ntid.z", "%ctaid.x", "%ctaid.y",
+    "%ctaid.z", "%nctaid.x", "%nctaid.y", "%nctaid.z",
+];
+
+/// A variable in shared memory, or a parameter in the memory of parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Variable {
+    pub(crate) offset: usize,
+    pub(crate) bytes: usize,
+}
+
+/// A kernel, decoded from PTX.
+pub struct Kernel {
+    pub(crate) name: String,
+    /// Name of the PTX file.
+    pub(crate) file: String,
+    pub(crate) code: Vec<Instruction>,
+    pub(crate) blocks: Vec<BasicBlock>,
+    pub(crate) parameters: Vec<Variable>,
+    pub(crate) shared: Vec<Variable>,
+    /// Width in bytes of the narrowest access to shared memory.
+    pub(crate) shared_granule: usize,
+    /// The largest number of threads of a block that the kernel allows.
+    pub(crate) max_threads: u32,
+    /// Registers that hold a constant, with their values.
+    pub(crate) word_constants: Vec<(u32, u32)>,
+    pub(crate) double_constants: Vec<(u32, u64)>,
+    pub(crate) predicate_constants: Vec<(u32, bool)>,
+    /// Number of word registers. The registers of `SPECIAL` come first.
+    pub(crate) words: usize,
+    pub(crate) doubles: usize,
+    pub(crate) predicates: usize,
+    /// Text of the PTX file.
+    pub(crate) module_text: Arc<str>,
+}
+
+impl Kernel {
+    /// Returns the sizes of the kernel's parameters in bytes.
+    pub fn parameter_sizes(&self) -> impl Iterator<Item = usize> + '_ {
+        self.parameters.iter().map(|parameter| parameter.bytes)
+    }
+
+    /// Returns the size of the memory of parameters in bytes.
+    pub(crate) fn parameter_bytes(&self) -> usize {
+        self.parameters.last().map_or(0, |last| last.offset + last.bytes)
+    }
+
+    /// Returns the text of a line of the PTX file.
+    pub(crate) fn text(&self, line: u32) -> &str {
+self.module_text.lines().nth(line as usize - 1).unwrap_or_default().trim()
+    }
+}

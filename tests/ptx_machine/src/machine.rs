@@ -1,0 +1,101 @@
+//! Launches of kernels.
+
+use crate::{
+    block::{self, Block, Dim},
+    decode::decode,
+    device_memory::DeviceMemory,
+    kernel::Kernel,
+    random::Random,
+    shared::Shared,
+    text::Module,
+    warp::{ALL, LANES, Warp},
+};
+
+/// A machine that runs kernels on device memory.
+#[derive(Default)]
+pub struct Machine {
+    /// The device memory that kernels may access.
+    pub memory: DeviceMemory,
+    /// Seed of the order of blocks, warps and diverged lanes.
+    pub seed: u64,
+    /// Number of instructions that warps have run, in all launches.
+    pub instructions: u64,
+    launches: u64,
+}
+
+/// One launch of a kernel.
+#[derive(Clone, Copy, Debug)]
+pub struct Launch<'a> {
+    /// Number of the GPU.
+    pub card: u32,
+    /// Numbers of blocks in x, y and z.
+    pub grid: [u32; 3],
+    /// Numbers of threads of a block in x, y and z.
+    pub threads: [u32; 3],
+    /// Values of the parameters.
+    pub arguments: &'a [&'a [u8]],
+}
+
+impl Module {
+    /// Decodes a kernel. An instruction that the machine does not know is an error.
+    pub fn kernel(&self, name: &str) -> Result<Kernel, String> {
+        decode(self, name)
+    }
+}
+
+impl Machine {
+    /// Runs a kernel. Returns an error that describes the first fault of a thread.
+    pub fn launch(&mut self, kernel: &Kernel, launch: &Launch<'_>) -> Result<(), String> {
+        let invalid = |problem: String| format!("{}: kernel `{}`: {problem}", kernel.file, kernel.name);
+        let count: u32 = launch.threads.iter().product();
+        if count > kernel.max_threads {
+            let max = kernel.max_threads;
+            return Err(invalid(format!("found {count} threads, expected at most {max}")));
+        }
+        let mut parameters = vec![0; kernel.parameter_bytes()];
+        if launch.arguments.len() != kernel.parameters.len() {
+            return Err(invalid(format!("found {} arguments", launch.arguments.len())));
+        }
+        for (parameter, argument) in kernel.parameters.iter().zip(launch.arguments) {
+            parameters[parameter.offset..parameter.offset + parameter.bytes]
+                .copy_from_slice(argument);
+        }
+        self.launches += 1;
+        let count = count as usize;
+        let mut warps: Vec<Warp> = (0..count.div_ceil(LANES))
+            .map(|number| {
+                let lanes = (count - number * LANES).min(LANES);
+                Warp::new(kernel, number, ALL >> (LANES - lanes))
+            })
+            .collect();
+        let mut block = Block {
+            kernel,
+            memory: &mut self.memory,
+            card: launch.card,
+            parameters: &parameters,
+            shared: Shared::default(),
+            random: Random::new(self.seed ^ self.launches << 32),
+            grid: launch.grid,
+            threads: launch.threads,
+            index: [0; 3],
+            instructions: 0,
+        };
+        let mut indices: Vec<Dim> = Vec::new();
+        for z in 0..launch.grid[2] {
+            for y in 0..launch.grid[1] {
+                indices.extend((0..launch.grid[0]).map(|x| [x, y, z]));
+            }
+        }
+        block.random.shuffle(&mut indices);
+        let mut result = Ok(());
+        for index in indices {
+            block.index = index;
+            result = block::run(&mut block, &mut warps);
+            if result.is_err() {
+                break;
+            }
+        }
+        self.instructions += block.instructions;
+        result
+    }
+}
