@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "execution.h"
+
 namespace cuda_on_cpu {
 
 thread_local Card *current_card;
@@ -82,6 +84,7 @@ Code Card::allocate(uint64_t *address, size_t bytes) {
     memset(reinterpret_cast<void *>(*address), POISON, bytes);
     memset(reinterpret_cast<void *>(*address + bytes), GUARD, GUARD_BYTES);
     memory[*address] = bytes;
+    memory_added(*address, bytes, number);
     allocated_bytes += bytes;
     return SUCCESS;
 }
@@ -91,6 +94,7 @@ Code Card::release(uint64_t address) {
     if (block == memory.end()) return INVALID_VALUE;
     const size_t bytes = block->second;
     memory.erase(block);
+    memory_removed(address);
     allocated_bytes -= bytes;
     if (!is_all(address - GUARD_BYTES, GUARD_BYTES, GUARD) ||
         !is_all(address + bytes, GUARD_BYTES, GUARD)) {

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "entry.h"
+#include "execution.h"
 
 using namespace cuda_on_cpu;
 
@@ -92,12 +93,14 @@ ENTRY cuMemAllocHost_v2(void **start, size_t bytes) {
     if (posix_memalign(start, 4096, bytes)) return OUT_OF_MEMORY;
     memset(*start, 0xff, bytes);
     pinned().blocks[reinterpret_cast<uint64_t>(*start)] = bytes;
+    memory_added(reinterpret_cast<uint64_t>(*start), bytes, HOST);
     return SUCCESS;
 }
 
 ENTRY cuMemFreeHost(void *start) {
     REQUIRE_CARD;
     if (!pinned().blocks.erase(reinterpret_cast<uint64_t>(start))) return INVALID_VALUE;
+    memory_removed(reinterpret_cast<uint64_t>(start));
     free(start);
     return SUCCESS;
 }
@@ -108,6 +111,7 @@ ENTRY cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, void *st
     queue_of(stream)->add([&card, to, bytes, from = copy_source(from, bytes)] {
         if (!card.holds(to, bytes)) return ILLEGAL_ADDRESS;
         memcpy(reinterpret_cast<void *>(to), from(), bytes);
+        memory_written(to, bytes);
         return SUCCESS;
     });
     return SUCCESS;
@@ -134,6 +138,7 @@ ENTRY cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, void *strea
     queue_of(stream)->add([&card, to, from, bytes] {
         if (!card.holds(to, bytes) || !card.holds(from, bytes)) return ILLEGAL_ADDRESS;
         memmove(reinterpret_cast<void *>(to), reinterpret_cast<const void *>(from), bytes);
+        memory_copied(to, from, bytes);
         return SUCCESS;
     });
     return SUCCESS;
@@ -145,7 +150,15 @@ ENTRY cuMemsetD8Async(uint64_t to, unsigned char value, size_t bytes, void *stre
     queue_of(stream)->add([&card, to, value, bytes] {
         if (!card.holds(to, bytes)) return ILLEGAL_ADDRESS;
         memset(reinterpret_cast<void *>(to), value, bytes);
+        memory_written(to, bytes);
         return SUCCESS;
     });
+    return SUCCESS;
+}
+
+// Function that another test library calls after it has written device memory.
+ENTRY cuda_on_cpu_written(uint64_t start, size_t bytes) {
+    LOCK_DRIVER;
+    memory_written(start, bytes);
     return SUCCESS;
 }

@@ -3,15 +3,15 @@
 #include <string.h>
 
 #include "entry.h"
-#include "shared_memory.h"
+#include "execution.h"
 
 using namespace cuda_on_cpu;
 
-// Fails if the simulated driver does not poison shared memory. Only the first call checks this.
+// Fails if the simulated driver cannot execute kernels. Only the first call checks this.
 ENTRY cuInit(unsigned) {
     LOCK_DRIVER;
-    static const bool poisoned = shared_memory_is_poisoned();
-    return poisoned ? SUCCESS : NOT_INITIALIZED;
+    static const bool works = can_execute();
+    return works ? SUCCESS : NOT_INITIALIZED;
 }
 
 ENTRY cuDriverGetVersion(int *version) {

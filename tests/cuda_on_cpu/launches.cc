@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "entry.h"
-#include "grid.h"
+#include "execution.h"
 
 using namespace cuda_on_cpu;
 
@@ -13,12 +13,12 @@ namespace {
 
 // Kernel of a module that a simulated GPU has loaded.
 struct Function {
+    std::string name;
     const Kernel *kernel;
     Card *card;
 };
 
-// Loaded module, whose PTX the driver does not execute. A lookup in a module finds only the kernels
-// whose names occur in the module's PTX.
+// Loaded module. A lookup in a module finds only the kernels whose names occur in the module's PTX.
 struct Module {
     std::string ptx;
     Card *card;
@@ -73,11 +73,11 @@ ENTRY cuModuleUnload(void *module) {
 ENTRY cuModuleGetFunction(void **function, void *from, const char *name) {
     REQUIRE_CARD;
     auto *module = static_cast<Module *>(from);
-    const auto known = kernels().find(name);
     if (module->card != &card) return INVALID_HANDLE;
     if (module->ptx.find(std::string(".entry ") + name + "(") == std::string::npos) return NOT_FOUND;
-    if (known == kernels().end()) return NOT_FOUND;
-    Function found = {&known->second, &card};
+    const Kernel *kernel = find_kernel(module->ptx, name);
+    if (!kernel) return NOT_FOUND;
+    Function found = {name, kernel, &card};
     *function = &module->functions.emplace(name, found).first->second;
     return SUCCESS;
 }
@@ -88,7 +88,6 @@ ENTRY cuLaunchKernel(void *handle, unsigned grid_x, unsigned grid_y, unsigned gr
     REQUIRE_CARD;
     const auto *function = static_cast<Function *>(handle);
     auto *queue = static_cast<Queue *>(stream);
-    const Kernel *kernel = function->kernel;
     if (function->card != &card || queue->card != &card) return INVALID_HANDLE;
     const uint64_t threads = uint64_t(block_x) * block_y * block_z;
     const uint64_t blocks = uint64_t(grid_x) * grid_y * grid_z;
@@ -96,17 +95,17 @@ ENTRY cuLaunchKernel(void *handle, unsigned grid_x, unsigned grid_y, unsigned gr
     if (blocks == 0 || grid_x > 0x7fffffff || grid_y > 65535 || grid_z > 65535) return INVALID_VALUE;
     // No kernel uses dynamic shared memory.
     if (shared > 0 || extra) return INVALID_VALUE;
-    Launch launch = {kernel, {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, {}};
-    for (size_t i = 0; i < kernel->arguments.size(); i++) {
-        const auto *first = static_cast<const char *>(arguments[i]);
-        launch.arguments.emplace_back(first, first + kernel->arguments[i]);
+    Launch launch = {function->kernel, card.number, {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, {}};
+    for (const size_t bytes : argument_sizes(*function->kernel)) {
+        const auto *first = static_cast<const char *>(*arguments++);
+        launch.arguments.emplace_back(first, first + bytes);
     }
-    queue->add([&card, launch]() mutable {
+    queue->add([&card, launch, name = function->name]() mutable {
         if (card.failed) return card.failed;
-        if (kernel_fails(card, launch.kernel->name)) return ILLEGAL_ADDRESS;
+        if (kernel_fails(card, name)) return ILLEGAL_ADDRESS;
         const std::string error = run(launch);
         if (error.empty()) return SUCCESS;
-        fprintf(stderr, "CUDA on the CPU: %s: %s\n", launch.kernel->name.c_str(), error.c_str());
+        fprintf(stderr, "CUDA on the CPU: %s: %s\n", name.c_str(), error.c_str());
         return LAUNCH_FAILED;
     });
     return SUCCESS;

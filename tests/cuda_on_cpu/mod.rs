@@ -1,9 +1,11 @@
 //! Build of the simulated CUDA driver, for tests without a GPU. The simulated driver contains
-//! functions of NVIDIA's driver API and the kernels of `kernels/*.cu`, which g++ compiles for the
-//! CPU. The README in this folder describes the simulated driver.
+//! functions of NVIDIA's driver API, and executes either the kernels of `kernels/*.cu`, which g++
+//! compiles for the CPU, or the PTX of the loaded modules. The README in this folder describes the
+//! simulated driver.
 
 use std::{
     collections::hash_map::DefaultHasher,
+    env,
     fs::{self, File},
     hash::{Hash, Hasher},
     path::{Path, PathBuf},
@@ -13,6 +15,11 @@ use std::{
 /// Flags for g++ that forbid contraction to FMA and add line numbers for debugging.
 const FLAGS: &[&str] =
     &["-std=c++17", "-O1", "-g1", "-fPIC", "-ffp-contract=off", "-fno-strict-aliasing", "-w"];
+
+/// Returns whether the test driver executes PTX, as `CORTADO_PTX_MACHINE=1` demands.
+pub(crate) fn executes_ptx() -> bool {
+    env::var_os("CORTADO_PTX_MACHINE").is_some_and(|value| value == "1")
+}
 
 /// Returns the path of the test driver, which is built from the current sources if necessary. The
 /// driver's folder also contains the test library of cuBLAS, `libcublas.so`. Returns `None` if g++
@@ -27,12 +34,20 @@ pub(crate) fn library() -> Option<PathBuf> {
 
     let (folder, sources) = (root().join("tests/cuda_on_cpu"), root().join("kernels"));
     let folder = folder.as_path();
-    let headers = [files(folder, "h"), files(folder.join("include"), "h"), files(&sources, "cuh")];
+    let execution = folder.join(if executes_ptx() { "ptx" } else { "compiled" });
+    let headers = [
+        files(folder, "h"),
+        files(&execution, "h"),
+        files(folder.join("include"), "h"),
+        files(&sources, "cuh"),
+    ];
     let headers = digest(headers.concat().iter());
     let cublas = object(&folder.join("cublas/cublas.cc"), false, headers, &out);
-    let objects: Vec<PathBuf> = std::thread::scope(|scope| {
-        let driver = files(folder, "cc").into_iter().map(|source| (source, false));
-        let kernels = files(&sources, "cu").into_iter().map(|source| (source, true));
+    let mut objects: Vec<PathBuf> = std::thread::scope(|scope| {
+        let driver = files(folder, "cc").into_iter().chain(files(execution, "cc"));
+        let driver = driver.map(|source| (source, false));
+        let kernels = if executes_ptx() { Vec::new() } else { files(&sources, "cu") };
+        let kernels = kernels.into_iter().map(|source| (source, true));
         let out = &out;
         let build = |(source, has_kernels): (PathBuf, bool)| {
             scope.spawn(move || object(&source, has_kernels, headers, out))
@@ -40,6 +55,9 @@ pub(crate) fn library() -> Option<PathBuf> {
         let builds: Vec<_> = driver.chain(kernels).map(build).collect();
         builds.into_iter().map(|build| build.join().unwrap()).collect()
     });
+    if executes_ptx() {
+        objects.push(ptx_machine(&out));
+    }
     let folder = out.join(format!("{:016x}", digest(objects.iter().chain([&cublas]))));
     fs::create_dir_all(&folder).unwrap();
     let driver = link(&objects, folder.join("libcuda.so.1"));
@@ -62,15 +80,29 @@ fn link(objects: &[PathBuf], library: PathBuf) -> PathBuf {
         let temporary_file = library.with_extension("unfinished");
         let mut command = Command::new("g++");
         command.args(sanitizer()).arg("-shared").args(objects).arg("-o").arg(&temporary_file);
+        // The Rust code in the driver must not replace that of the test program.
+        command.args(["-Wl,--exclude-libs,ALL", "-Wl,--gc-sections", "-lpthread", "-ldl", "-lm"]);
         run(command);
         fs::rename(temporary_file, &library).unwrap();
     }
     library
 }
 
+/// Builds the PTX machine for the processor at hand, and returns the path of the static library.
+fn ptx_machine(out: &Path) -> PathBuf {
+    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(cargo);
+    command.args(["build", "--release", "--offline", "--manifest-path"]);
+    command.arg(root().join("tests/ptx_machine/Cargo.toml"));
+    command.arg("--target-dir").arg(out.join("ptx_machine"));
+    command.env("RUSTFLAGS", "-Ctarget-cpu=native").env_remove("CARGO_ENCODED_RUSTFLAGS");
+    run(command);
+    out.join("ptx_machine/release/libptx_machine.a")
+}
+
 /// Returns the compiler flag of the address sanitizer if `CORTADO_CUDA_ASAN` is set.
 fn sanitizer() -> Option<&'static str> {
-    std::env::var_os("CORTADO_CUDA_ASAN").map(|_| "-fsanitize=address")
+    env::var_os("CORTADO_CUDA_ASAN").map(|_| "-fsanitize=address")
 }
 
 /// Compiles one C++ or kernel source file unless its object file exists. The name of the object

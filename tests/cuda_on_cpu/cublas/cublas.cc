@@ -14,6 +14,7 @@
 // Functions of the simulated driver that the test library of cuBLAS calls.
 extern "C" int cuCtxGetCurrent(void **context);
 extern "C" int cuLaunchHostFunc(void *stream, void (*call)(void *), void *data);
+extern "C" int cuda_on_cpu_written(uint64_t start, size_t bytes);
 
 #define ENTRY extern "C" __attribute__((visibility("default"))) Status
 
@@ -84,6 +85,8 @@ template <class T> void multiply(const GemmCall &op) {
                 T &to = c[row + column * op.c.ld];
                 to = narrow<T>(beta == 0 ? alpha * sum : alpha * sum + beta * widen(to));
             }
+            const auto *written = c + column * op.c.ld;
+            cuda_on_cpu_written(reinterpret_cast<uint64_t>(written), op.m * sizeof(T));
         }
     }
 }

@@ -28,7 +28,7 @@ mod warp_operations;
 mod instructions;
 mod decode;
 mod machine;
-mod interface;
+pub mod interface;
 
 pub use device_memory::DeviceMemory;
 pub use kernel::Kernel;

@@ -17,7 +17,7 @@ pub struct Machine {
     /// The device memory that kernels may access.
     pub memory: DeviceMemory,
     /// Seed of the order of blocks, warps and diverged lanes.
-    pub seed: u64,
+    seed: u64,
     /// Number of instructions that warps have run, in all launches.
     pub instructions: u64,
     launches: u64,
@@ -44,6 +44,12 @@ impl Module {
 }
 
 impl Machine {
+    /// Returns a machine without memory. The seed determines the order of blocks, warps and diverged
+    /// lanes.
+    pub fn new(seed: u64) -> Self {
+        Self { seed, ..Self::default() }
+    }
+
     /// Runs a kernel. Returns an error that describes the first fault of a thread.
     pub fn launch(&mut self, kernel: &Kernel, launch: &Launch<'_>) -> Result<(), String> {
         let invalid = |problem: String| format!("{}: kernel `{}`: {problem}", kernel.file, kernel.name);

@@ -2,9 +2,10 @@
 
 #include <link.h>
 
-#include "card.h"
-#include "grid.h"
-#include "include/builtins.h"
+#include "../card.h"
+#include "../execution.h"
+#include "../include/builtins.h"
+#include "../include/registry.h"
 
 namespace cuda_on_cpu {
 
@@ -52,7 +53,7 @@ bool shared_memory_is_poisoned() {
         const auto address = bits_of<uint64_t>(&read[0]);
         std::vector<char> argument(sizeof address);
         memcpy(argument.data(), &address, sizeof address);
-        Launch launch = {&kernel, {1, 1, 1}, {32, 1, 1}, {argument}};
+        Launch launch = {&kernel, 0, {1, 1, 1}, {32, 1, 1}, {argument}};
         if (!run(launch).empty()) return false;
         for (const float value : read) {
             if (value == value) return false;

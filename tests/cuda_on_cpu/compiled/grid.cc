@@ -1,8 +1,10 @@
-#include "grid.h"
+// Execution of kernels that g++ has compiled: the thread blocks of a grid run one after the other.
 
 #include <algorithm>
 #include <memory>
 
+#include "../execution.h"
+#include "../include/registry.h"
 #include "fiber.h"
 #include "shared_memory.h"
 
@@ -141,6 +143,21 @@ std::string run_block(Grid &grid) {
 void wait_for_block(unsigned barrier) { wait(State::AtBlock, barrier); }
 void wait_for_warp(unsigned mask) { wait(State::AtWarp, mask); }
 uint64_t *warp_slots() { return &current_grid->exchange_slots[current_thread->warp * 32]; }
+
+bool can_execute() { return shared_memory_is_poisoned(); }
+
+const Kernel *find_kernel(const std::string &, const std::string &name) {
+    const auto found = kernels().find(name);
+    return found == kernels().end() ? nullptr : &found->second;
+}
+
+std::vector<size_t> argument_sizes(const Kernel &kernel) { return kernel.arguments; }
+
+// The guard bytes around each block of memory suffice for compiled kernels.
+void memory_added(uint64_t, size_t, int) {}
+void memory_removed(uint64_t) {}
+void memory_written(uint64_t, size_t) {}
+void memory_copied(uint64_t, uint64_t, size_t) {}
 
 std::string run(Launch &launch) {
     // Fibers of earlier launches, kept for reuse. A failed launch destroys the fibers of its
