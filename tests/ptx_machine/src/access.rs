@@ -279,7 +279,11 @@ fn store_vector<E: Element<R>, R: Value, S: Space, const N: usize>(
     }
 }
 
-fn load<E: Element<R>, R: Value, S: Space>(warp: &mut Warp, block: &mut Block<'_>, instruction: &Instruction) {
+fn load<E: Element<R>, R: Value, S: Space>(
+    warp: &mut Warp,
+    block: &mut Block<'_>,
+    instruction: &Instruction,
+) {
     match instruction.list.len() {
         1 => load_vector::<E, R, S, 1>(warp, block, instruction),
         2 => load_vector::<E, R, S, 2>(warp, block, instruction),
@@ -287,7 +291,11 @@ fn load<E: Element<R>, R: Value, S: Space>(warp: &mut Warp, block: &mut Block<'_
     }
 }
 
-fn store<E: Element<R>, R: Value, S: Space>(warp: &mut Warp, block: &mut Block<'_>, instruction: &Instruction) {
+fn store<E: Element<R>, R: Value, S: Space>(
+    warp: &mut Warp,
+    block: &mut Block<'_>,
+    instruction: &Instruction,
+) {
     match instruction.list.len() {
         1 => store_vector::<E, R, S, 1>(warp, block, instruction),
         2 => store_vector::<E, R, S, 2>(warp, block, instruction),
@@ -322,7 +330,11 @@ pub(crate) fn access(kind: &str, space: &str, element: &str, class: Class) -> Op
 }
 
 /// Loads a parameter from an address that is the same for all lanes.
-fn load_parameter<E: Element<R>, R: Value>(warp: &mut Warp, block: &mut Block<'_>, instruction: &Instruction) {
+fn load_parameter<E: Element<R>, R: Value>(
+    warp: &mut Warp,
+    block: &mut Block<'_>,
+    instruction: &Instruction,
+) {
     let base = u64::read(warp, instruction.a)[0];
     for (i, slot) in instruction.list.iter().enumerate() {
         let address = base.wrapping_add(instruction.offset as u64) as usize + i * E::BYTES;

@@ -5,7 +5,9 @@
 /// Replaces a NaN by the canonical NaN of `.f32` results.
 #[inline(always)]
 pub(crate) fn canonical(value: f32) -> f32 {
-    if value.is_nan() { f32::from_bits(0x7fff_ffff) } else { value }
+    // Compares bits, because the compiler may replace a NaN by another one in arithmetic.
+    let bits = value.to_bits();
+    f32::from_bits(if bits & 0x7fff_ffff > 0x7f80_0000 { 0x7fff_ffff } else { bits })
 }
 
 /// Replaces subnormal numbers by zero of the same sign, as `.ftz` demands.

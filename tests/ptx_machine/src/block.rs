@@ -36,7 +36,9 @@ enum Stop {
     /// The warp waits at the barrier at the end of a basic block.
     Barrier(usize),
     Ended,
-    Faulty { line: u32 },
+    Faulty {
+        line: u32,
+    },
 }
 
 /// Number of basic blocks after which a warp counts as stuck in a loop.

@@ -156,7 +156,8 @@ impl<'a> Decoder<'a> {
                 end = offset + bytes;
             } else if let Some(sizes) = line.strip_prefix(".maxntid ") {
                 let sizes = sizes.split(',').map(|size| size.trim().parse::<u32>());
-                max_threads = sizes.product::<Result<u32, _>>().map_err(|e| self.error(e.to_string()))?;
+                max_threads =
+                    sizes.product::<Result<u32, _>>().map_err(|e| self.error(e.to_string()))?;
             } else if !(line == ")" || line.is_empty() || line.starts_with(".minnctapersm ")) {
                 return Err(self.error(format!("unknown directive `{line}`")));
             }
@@ -377,17 +378,13 @@ impl<'a> Decoder<'a> {
         let inner = text.strip_prefix('[').and_then(|text| text.strip_suffix(']'));
         let inner = inner.ok_or_else(|| self.error(format!("malformed address `{text}`")))?;
         let (base, offset) = inner.split_once('+').unwrap_or((inner, "0"));
-        let offset = offset.parse().map_err(|_| self.error(format!("malformed address `{text}`")))?;
+        let offset =
+            offset.parse().map_err(|_| self.error(format!("malformed address `{text}`")))?;
         Ok((self.source(class, base)?, offset))
     }
 
     /// Parses the elements of `{a, b}`, or a single operand.
-    fn elements(
-        &mut self,
-        class: Class,
-        text: &str,
-        is_source: bool,
-    ) -> Result<Vec<u32>, String> {
+    fn elements(&mut self, class: Class, text: &str, is_source: bool) -> Result<Vec<u32>, String> {
         let inner = text.strip_prefix('{').and_then(|text| text.strip_suffix('}'));
         let elements = text::operands(inner.unwrap_or(text));
         let element = |name: &&str| match is_source {
@@ -410,7 +407,8 @@ impl<'a> Decoder<'a> {
                 Some(name) => (name, true),
                 None => (predicate, false),
             };
-            let label = rest.trim().strip_prefix("bra").and_then(|rest| rest.split_whitespace().last());
+            let label =
+                rest.trim().strip_prefix("bra").and_then(|rest| rest.split_whitespace().last());
             let Some(label) = label else {
                 return Err(self.error("unknown predicated instruction"));
             };
@@ -467,7 +465,11 @@ impl<'a> Decoder<'a> {
     }
 
     /// Decodes `mov` between a register and a vector of registers of half its width.
-    fn vector_move(&mut self, opcode: &str, operands: &[&str]) -> Option<Result<Instruction, String>> {
+    fn vector_move(
+        &mut self,
+        opcode: &str,
+        operands: &[&str],
+    ) -> Option<Result<Instruction, String>> {
         let &[to, from] = operands else { return None };
         let class = match opcode {
             "mov.b32" => Class::Word,
@@ -549,7 +551,8 @@ impl<'a> Decoder<'a> {
         {
             return self.call_parameter(class, kind, address, list[0]);
         }
-        let execute = instructions::access(kind, space, element, class).ok_or_else(|| unknown(self))?;
+        let execute =
+            instructions::access(kind, space, element, class).ok_or_else(|| unknown(self))?;
         let is_variable = !address.starts_with("[%");
         // The address of a parameter is a register of 64 bits, as `mov.b64` yields it.
         let address_class = if space == "shared" { Class::Word } else { Class::Double };
@@ -621,7 +624,12 @@ impl<'a> Decoder<'a> {
                 if list.len() != 4 {
                     return Err(unknown(self));
                 }
-                return Ok(Instruction { a, offset, list: list.into(), ..Instruction::new(execute) });
+                return Ok(Instruction {
+                    a,
+                    offset,
+                    list: list.into(),
+                    ..Instruction::new(execute)
+                });
             }
             let (execute, sizes) = instructions::matrix_multiply(opcode).expect("checked below");
             if operands.len() != 4 {

@@ -19,9 +19,7 @@ struct Allocation {
 
 impl Allocation {
     fn contains(&self, address: u64, bytes: u64) -> bool {
-        address >= self.start
-            && bytes <= self.bytes
-            && address - self.start <= self.bytes - bytes
+        address >= self.start && bytes <= self.bytes && address - self.start <= self.bytes - bytes
     }
 }
 
@@ -128,7 +126,12 @@ impl DeviceMemory {
     }
 
     #[inline]
-    pub(crate) fn write(&mut self, card: u32, address: u64, from: &[u8]) -> Result<(), AccessError> {
+    pub(crate) fn write(
+        &mut self,
+        card: u32,
+        address: u64,
+        from: &[u8],
+    ) -> Result<(), AccessError> {
         let (index, first) = self.locate(card, address, from.len() as u64)?;
         let written = &mut self.allocations[index].written;
         if !written.is_empty() {

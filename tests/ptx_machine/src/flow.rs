@@ -17,7 +17,12 @@ pub(crate) fn basic_blocks(
     let mut start = 0;
     let mut last_line = 0;
     let mut push = |blocks: &mut Vec<BasicBlock>, end, line, code: &[Instruction]| {
-        blocks.push(BasicBlock { instructions: start..code.len(), end, line, reconvergence: ENDED });
+        blocks.push(BasicBlock {
+            instructions: start..code.len(),
+            end,
+            line,
+            reconvergence: ENDED,
+        });
         start = code.len();
     };
     // Whether the text before the current item has ended a basic block.
@@ -174,8 +179,7 @@ mod tests {
 
     #[test]
     fn branches_meet_behind_an_alternative() {
-        let blocks =
-            [branch(2, 1), block(End::Goto(3)), block(End::Goto(3)), block(End::Exit)];
+        let blocks = [branch(2, 1), block(End::Goto(3)), block(End::Goto(3)), block(End::Exit)];
         assert_eq!(post_dominators(&blocks), [3, 3, 3, ENDED]);
     }
 

@@ -3,8 +3,8 @@
 use crate::{
     arithmetic::{
         add_toward_zero, canonical, exp2, find_shift, flush, fma_down, insert_bits, max_f32,
-        max_f64, min_f32, min_f64, permute_bytes, reciprocal_ftz, reciprocal_high, shl_u32, shl_u64,
-        shr_i32, shr_u32, shr_u64,
+        max_f64, min_f32, min_f64, permute_bytes, reciprocal_ftz, reciprocal_high, shl_u32,
+        shl_u64, shr_i32, shr_u32, shr_u64,
     },
     block::Block,
     convert::{
@@ -52,7 +52,8 @@ macro_rules! binary {
     };
     ($to:ty, $first:ty, $second:ty, |$a:ident, $b:ident| $value:expr) => {{
         fn run(warp: &mut Warp, _: &mut Block<'_>, instruction: &Instruction) {
-            let (a, b) = (<$first>::read(warp, instruction.a), <$second>::read(warp, instruction.b));
+            let (a, b) =
+                (<$first>::read(warp, instruction.a), <$second>::read(warp, instruction.b));
             let mut values = [<$to>::default(); LANES];
             for lane in 0..LANES {
                 let ($a, $b) = (a[lane], b[lane]);
@@ -60,11 +61,7 @@ macro_rules! binary {
             }
             <$to>::write(warp, instruction.to, &values);
         }
-        Form {
-            execute: run,
-            to: <$to>::CLASS,
-            sources: &[<$first>::CLASS, <$second>::CLASS],
-        }
+        Form { execute: run, to: <$to>::CLASS, sources: &[<$first>::CLASS, <$second>::CLASS] }
     }};
 }
 
@@ -218,13 +215,16 @@ pub(crate) fn form(opcode: &str) -> Option<Form> {
 
 fn transfer(name: &str, types: &str) -> Option<Form> {
     use Class::{Double, Predicate, Word};
-    let moves = |execute, class: &'static [Class; 1]| Form { execute, to: class[0], sources: class };
+    let moves =
+        |execute, class: &'static [Class; 1]| Form { execute, to: class[0], sources: class };
     let selects = |execute, sources: &'static [Class; 3]| Form { execute, to: sources[0], sources };
     Some(match (name, types) {
         ("mov", "pred") => logic!(|a| a),
         ("mov", "u16" | "u32" | "b32" | "f32") => moves(moved::<u32>, &[Word]),
         // Global addresses are the same in the generic address space.
-        ("mov", "u64" | "b64" | "f64") | ("cvta", "to.global.u64") => moves(moved::<u64>, &[Double]),
+        ("mov", "u64" | "b64" | "f64") | ("cvta", "to.global.u64") => {
+            moves(moved::<u64>, &[Double])
+        }
         ("selp", "b16" | "u16" | "b32" | "u32" | "s32" | "f32") => {
             selects(select::<u32>, &[Word, Word, Predicate])
         }
@@ -284,10 +284,10 @@ fn integer(opcode: &str) -> Option<Form> {
 
 fn bit_field_insert() -> Form {
     fn run(warp: &mut Warp, _: &mut Block<'_>, instruction: &Instruction) {
-        let [a, b, c] = [instruction.a, instruction.b, instruction.c].map(|slot| u32::read(warp, slot));
+        let [a, b, c] =
+            [instruction.a, instruction.b, instruction.c].map(|slot| u32::read(warp, slot));
         let length = u32::read(warp, instruction.list[0]);
-        let values =
-            array::from_fn(|lane| insert_bits(a[lane], b[lane], c[lane], length[lane]));
+        let values = array::from_fn(|lane| insert_bits(a[lane], b[lane], c[lane], length[lane]));
         u32::write(warp, instruction.to, &values);
     }
     Form { execute: run, to: Class::Word, sources: &[Class::Word; 4] }

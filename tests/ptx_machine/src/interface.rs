@@ -2,7 +2,9 @@
 //!
 //! The driver calls these functions one at a time. The environment variable `PTX_MACHINE_SEED` sets
 //! the seed. `PTX_MACHINE_KERNELS` names a folder of PTX files, such as `sm_80/unary.ptx`, that
-//! replace the committed files of the same name.
+//! replace the committed files of the same name. `PTX_MACHINE_LOG` names a file, to which each launch
+//! appends a line: the kernel, the numbers of blocks and threads, the number of instructions that
+//! warps ran, and the time in microseconds.
 #![allow(unsafe_code)]
 
 use crate::{Kernel, Launch, Machine, Module};
@@ -10,10 +12,12 @@ use std::{
     collections::HashMap,
     env,
     ffi::{CStr, c_char, c_int, c_void},
-    fs,
+    fs::{self, File, OpenOptions},
+    io::Write,
     path::{Path, PathBuf},
     ptr, slice,
     sync::{LazyLock, Mutex, MutexGuard},
+    time::Instant,
 };
 
 /// Modules and kernels that were used, which stay until the process ends.
@@ -23,6 +27,7 @@ struct State {
     modules: HashMap<String, LoadedModule>,
     /// Committed PTX files, by their text.
     files: HashMap<String, String>,
+    log: Option<File>,
 }
 
 struct LoadedModule {
@@ -33,7 +38,11 @@ struct LoadedModule {
 static STATE: LazyLock<Mutex<State>> = LazyLock::new(|| {
     let seed = env::var("PTX_MACHINE_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
     let machine = Machine::new(seed);
-    Mutex::new(State { machine, modules: HashMap::new(), files: committed_files() })
+    let log = env::var_os("PTX_MACHINE_LOG").map(|path| {
+        let log = OpenOptions::new().create(true).append(true).open(&path);
+        log.unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    });
+    Mutex::new(State { machine, modules: HashMap::new(), files: committed_files(), log })
 });
 
 fn state() -> MutexGuard<'static, State> {
@@ -60,7 +69,8 @@ fn committed_files() -> HashMap<String, String> {
 /// Parses a module that the driver has loaded.
 fn load(text: &str, files: &HashMap<String, String>) -> Result<Module, String> {
     let Some(name) = files.get(text) else { return Module::new("PTX of a module", text) };
-    let replacement = env::var_os("PTX_MACHINE_KERNELS").map(|folder| Path::new(&folder).join(name));
+    let replacement =
+        env::var_os("PTX_MACHINE_KERNELS").map(|folder| Path::new(&folder).join(name));
     match replacement.filter(|path| path.exists()) {
         Some(path) => {
             let text = fs::read_to_string(&path).map_err(|error| error.to_string())?;
@@ -147,7 +157,18 @@ pub unsafe extern "C" fn ptx_machine_launch(
         values.push(unsafe { slice::from_raw_parts(*arguments.add(i), bytes) });
     }
     let launch = Launch { card: card as u32, grid, threads, arguments: &values };
-    let Err(problem) = state().machine.launch(kernel, &launch) else { return true };
+    let State { machine, log, .. } = &mut *state();
+    let (start, count) = (Instant::now(), machine.instructions);
+    let result = machine.launch(kernel, &launch);
+    if let Some(log) = log {
+        let (count, micros) = (machine.instructions - count, start.elapsed().as_micros());
+        let name = kernel.name();
+        let line = format!("{name} {grid:?} {threads:?} {count} {micros}\n");
+        if let Err(error) = log.write_all(line.as_bytes()) {
+            eprintln!("PTX machine: {error}");
+        }
+    }
+    let Err(problem) = result else { return true };
     let bytes = problem.as_bytes();
     let count = bytes.len().min(error_bytes.saturating_sub(1));
     // SAFETY: `error` has room for `count` bytes and the zero byte.

@@ -58,8 +58,18 @@ pub(crate) struct BasicBlock {
 
 /// Numbers of registers with the indices and sizes of blocks and threads.
 pub(crate) const SPECIAL: [&str; 12] = [
-    "%tid.x", "%tid.y", "%tid.z", "%ntid.x", "%ntid.y", "%ntid.z", "%ctaid.x", "%ctaid.y",
-    "%ctaid.z", "%nctaid.x", "%nctaid.y", "%nctaid.z",
+    "%tid.x",
+    "%tid.y",
+    "%tid.z",
+    "%ntid.x",
+    "%ntid.y",
+    "%ntid.z",
+    "%ctaid.x",
+    "%ctaid.y",
+    "%ctaid.z",
+    "%nctaid.x",
+    "%nctaid.y",
+    "%nctaid.z",
 ];
 
 /// A variable in shared memory, or a parameter in the memory of parameters.
@@ -95,6 +105,11 @@ pub struct Kernel {
 }
 
 impl Kernel {
+    /// Returns the name of the kernel.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Returns the sizes of the kernel's parameters in bytes.
     pub fn parameter_sizes(&self) -> impl Iterator<Item = usize> + '_ {
         self.parameters.iter().map(|parameter| parameter.bytes)
@@ -107,6 +122,6 @@ impl Kernel {
 
     /// Returns the text of a line of the PTX file.
     pub(crate) fn text(&self, line: u32) -> &str {
-self.module_text.lines().nth(line as usize - 1).unwrap_or_default().trim()
+        self.module_text.lines().nth(line as usize - 1).unwrap_or_default().trim()
     }
 }

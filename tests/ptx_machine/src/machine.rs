@@ -52,7 +52,8 @@ impl Machine {
 
     /// Runs a kernel. Returns an error that describes the first fault of a thread.
     pub fn launch(&mut self, kernel: &Kernel, launch: &Launch<'_>) -> Result<(), String> {
-        let invalid = |problem: String| format!("{}: kernel `{}`: {problem}", kernel.file, kernel.name);
+        let invalid =
+            |problem: String| format!("{}: kernel `{}`: {problem}", kernel.file, kernel.name);
         let count: u32 = launch.threads.iter().product();
         if count > kernel.max_threads {
             let max = kernel.max_threads;

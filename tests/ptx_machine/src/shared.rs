@@ -49,7 +49,10 @@ pub(crate) enum SharedError {
     Outside,
     Unwritten,
     /// A conflict with an access of another thread, or of several threads.
-    Conflict { with_write: bool, thread: Option<u32> },
+    Conflict {
+        with_write: bool,
+        thread: Option<u32>,
+    },
 }
 
 impl Shared {

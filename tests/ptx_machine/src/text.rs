@@ -66,8 +66,7 @@ impl Module {
                 let is_declaration = function.text.end == 0 && line == ";";
                 if *depth == 0 && (function.text.end != 0 || is_declaration) {
                     let (name, is_kernel, function, _) = open.take().unwrap();
-                    let table =
-                        if is_kernel { &mut module.kernels } else { &mut module.functions };
+                    let table = if is_kernel { &mut module.kernels } else { &mut module.functions };
                     if !is_declaration {
                         table.insert(name, function);
                     }

@@ -26,6 +26,11 @@ fn every_kernel_decodes() {
             errors.extend(module.kernel(name).err());
         }
     }
-    assert!(errors.is_empty(), "{} errors: {}", errors.len(), errors[..errors.len().min(20)].join("\n"));
+    assert!(
+        errors.is_empty(),
+        "{} errors: {}",
+        errors.len(),
+        errors[..errors.len().min(20)].join("\n")
+    );
     assert!(count > 1000, "{count} kernels");
 }

@@ -1,0 +1,73 @@
+//! Small kernels for tests, and device memory for them.
+#![allow(unsafe_code, dead_code)]
+
+use ptx_machine::{Launch, Machine, Module};
+
+/// Returns PTX with the kernel `test`, which has the parameter `memory`, an address. The register
+/// `%rd0` holds the address, and `%r0` the number of the thread.
+pub(crate) fn module(declarations: &str, body: &str) -> Module {
+    let text = format!(
+        ".version 7.0
+.target sm_80
+.address_size 64
+.visible .entry test(
+\t.param .u64 memory
+)
+{{
+\t.reg .pred %p<20>;
+\t.reg .b16 %rs<40>;
+\t.reg .b32 %r<60>;
+\t.reg .f32 %f<40>;
+\t.reg .b64 %rd<40>;
+\t.reg .f64 %fd<20>;
+{declarations}
+\tld.param.u64 %rd0, [memory];
+\tmov.u32 %r0, %tid.x;
+{body}
+\tret;
+}}
+"
+    );
+    Module::new("test.ptx", &text).unwrap()
+}
+
+/// Runs the kernel `test` with a number of threads on `memory`. The words that are `None` count as
+/// not written. Returns the memory afterwards.
+pub(crate) fn run_on(
+    module: &Module,
+    grid: [u32; 3],
+    threads: u32,
+    seed: u64,
+    memory: &[Option<u32>],
+) -> Result<Vec<u32>, String> {
+    let kernel = module.kernel("test")?;
+    let mut words: Vec<u32> = memory.iter().map(|word| word.unwrap_or(0)).collect();
+    // The alignment of a driver's allocation.
+    let mut buffer = vec![0u8; 4 * words.len() + 256];
+    let start = (buffer.as_mut_ptr() as usize).next_multiple_of(256);
+    let offset = start - buffer.as_ptr() as usize;
+    for (bytes, word) in buffer[offset..].chunks_exact_mut(4).zip(&words) {
+        bytes.copy_from_slice(&word.to_le_bytes());
+    }
+    let mut machine = Machine::new(seed);
+    // SAFETY: the buffer outlives the machine, and is not accessed until the launch has ended.
+    unsafe { machine.memory.add(start as u64, 4 * words.len() as u64, Some(0)) };
+    for (i, word) in memory.iter().enumerate() {
+        if word.is_some() {
+            machine.memory.mark_written(start as u64 + 4 * i as u64, 4);
+        }
+    }
+    let address = (start as u64).to_le_bytes();
+    let launch = Launch { card: 0, grid, threads: [threads, 1, 1], arguments: &[&address] };
+    machine.launch(&kernel, &launch)?;
+    for (bytes, word) in buffer[offset..].chunks_exact(4).zip(&mut words) {
+        *word = u32::from_le_bytes(bytes.try_into().unwrap());
+    }
+    Ok(words)
+}
+
+/// Runs the kernel `test` in one block, on written memory.
+pub(crate) fn run(module: &Module, threads: u32, memory: &[u32]) -> Result<Vec<u32>, String> {
+    let memory: Vec<_> = memory.iter().copied().map(Some).collect();
+    run_on(module, [1; 3], threads, 1, &memory)
+}
