@@ -53,14 +53,14 @@ pub(crate) fn f64_to_f16(value: f64) -> u16 {
 #[inline(always)]
 pub(crate) fn f32_to_bf16(value: f32) -> u16 {
     let bits = value.to_bits();
-    if value.is_nan() { NAN_16 } else { (bits + 0x7fff + (bits >> 16 & 1) >> 16) as u16 }
+    if value.is_nan() { NAN_16 } else { ((bits + 0x7fff + (bits >> 16 & 1)) >> 16) as u16 }
 }
 
 /// Rounds to TF32, ties away from zero (`cvt.rna.tf32.f32`).
 #[inline(always)]
 pub(crate) fn f32_to_tf32(value: f32) -> u32 {
     let bits = value.to_bits();
-    if value.is_finite() { bits + 0x1000 & !0x1fff } else { canonical(value).to_bits() }
+    if value.is_finite() { (bits + 0x1000) & !0x1fff } else { canonical(value).to_bits() }
 }
 
 /// Limits a number to [0, 1]; NaN becomes 0 (`cvt.sat.f32.f32`).

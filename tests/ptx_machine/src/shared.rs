@@ -83,7 +83,7 @@ impl Shared {
     /// Checks the bounds of an access and the states of its bytes.
     #[inline(always)]
     fn check(&self, address: u64, bytes: usize, state: u8) -> Result<usize, SharedError> {
-        if address % bytes as u64 != 0 {
+        if !address.is_multiple_of(bytes as u64) {
             return Err(SharedError::Misaligned);
         }
         let first = address as usize;
@@ -112,7 +112,7 @@ impl Shared {
         let first = self.check(address, to.len(), WRITTEN)?;
         to.copy_from_slice(&self.bytes[first..first + to.len()]);
         let own = self.epoch | thread;
-        let granules = first >> self.granule_bits..first + to.len() >> self.granule_bits;
+        let granules = first >> self.granule_bits..(first + to.len()) >> self.granule_bits;
         let (writes, reads) = (&self.writes[granules.clone()], &mut self.reads[granules]);
         for (write, read) in writes.iter().zip(reads) {
             if *write >= self.epoch && *write != own {
@@ -134,7 +134,7 @@ impl Shared {
         self.bytes[first..first + from.len()].copy_from_slice(from);
         self.states[first..first + from.len()].fill(WRITTEN);
         let own = self.epoch | thread;
-        let granules = first >> self.granule_bits..first + from.len() >> self.granule_bits;
+        let granules = first >> self.granule_bits..(first + from.len()) >> self.granule_bits;
         let (writes, reads) = (&mut self.writes[granules.clone()], &self.reads[granules]);
         for (write, read) in writes.iter_mut().zip(reads) {
             if *write >= self.epoch && *write != own {
