@@ -546,9 +546,8 @@ impl<'a> Decoder<'a> {
         if list.len() != count {
             return Err(self.error(format!("expected {count} elements")));
         }
-        if space == "param" && self.scopes.len() + usize::from(kind == "st") > 1
-            || space == "param" && address.contains("retval")
-        {
+        let is_call = self.scopes.len() > 1 || kind == "st" || address.contains("retval");
+        if space == "param" && is_call {
             return self.call_parameter(class, kind, address, list[0]);
         }
         let execute =

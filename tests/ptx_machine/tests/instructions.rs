@@ -169,10 +169,10 @@ fn directed_rounding_moves_towards_zero_and_down() {
 fn quotients_and_roots_are_correctly_rounded() {
     check_f32("div.rn.f32", &[&[1.0, 3.0, 0.333_333_34], &[-1.0, 0.0, f32::NEG_INFINITY]]);
     check_f32("rcp.rn.f32", &[&[4.0, 0.25], &[-0.0, f32::NEG_INFINITY]]);
-    check_f32("sqrt.rn.f32", &[&[2.0, 1.414_213_5], &[9.0, 3.0]]);
+    check_f32("sqrt.rn.f32", &[&[2.0, std::f32::consts::SQRT_2], &[9.0, 3.0]]);
     check_f64("div.rn.f64", &[&[1.0, 3.0, 0.3333333333333333]]);
     check_f64("rcp.rn.f64", &[&[3.0, 0.3333333333333333]]);
-    check_f64("sqrt.rn.f64", &[&[2.0, 1.4142135623730951]]);
+    check_f64("sqrt.rn.f64", &[&[2.0, std::f64::consts::SQRT_2]]);
 }
 
 #[test]

@@ -132,7 +132,7 @@ fn ldmatrix_distributes_rows_or_columns() {
              \tldmatrix.sync.aligned.m8n8.x4{suffix}.shared.b16 {{%r1, %r2, %r3, %r4}}, [%r7];\n\
              \tst.global.v4.u32 [%rd2], {{%r1, %r2, %r3, %r4}};\n"
         );
-        let memory: Vec<u32> = (0..128).map(|i| (2 * i + 1) << 16 | 2 * i).collect();
+        let memory: Vec<u32> = (0..128).map(|i| ((2 * i + 1) << 16) | (2 * i)).collect();
         let memory =
             run(&module("\t.shared .align 16 .b8 tile[512];", &body), 32, &memory).unwrap();
         for lane in 0..32 {
