@@ -15,6 +15,8 @@ mod skip {
 #[path = "cuda/cublas.rs"]
 mod cublas;
 mod cuda_on_cpu;
+#[path = "cuda/elementwise.rs"]
+mod elementwise;
 #[path = "cuda/products.rs"]
 mod products;
 #[path = "cuda/steps.rs"]

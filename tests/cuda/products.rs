@@ -78,11 +78,13 @@ impl<T: Element> Kernel<T> {
     fn check(&self) {
         let expected = self.result(&CpuDevice::new());
         // Rounding to TF32 does not change the operands, which are integers with few bits.
-        let tf32 = (T::DTYPE == DType::F32).then(|| gpu_with(0, |builder| builder.tf32(true)));
+        let tf32 = T::DTYPE == DType::F32;
         // On a GPU with many multiprocessors, fewer matrix products use large tiles, and sums are
         // split into more parts.
-        let large_gpu = gpu_with(0, |builder| builder.multiprocessors(132));
-        for gpu in [gpu(0), large_gpu, tf32.flatten()].into_iter().flatten() {
+        let large_gpu = |tf32| gpu_with(0, |builder| builder.multiprocessors(132).tf32(tf32));
+        let tf32_gpus = [gpu_with(0, |builder| builder.tf32(tf32)), large_gpu(tf32)];
+        let tf32_gpus = tf32_gpus.into_iter().filter(|_| tf32);
+        for gpu in [gpu(0), large_gpu(false)].into_iter().chain(tf32_gpus).flatten() {
             let found = self.result(&gpu);
             let mut pairs = found.iter().zip(&expected).enumerate();
             let difference = pairs.find(|(_, (found, expected))| found != expected);
