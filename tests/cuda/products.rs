@@ -166,7 +166,7 @@ fn reductions_equal_the_cpu_for_split_sums() {
 }
 
 fn convolutions<T: Element>() -> Vec<Kernel<T>> {
-    let extents = [(36, 130, 1, 1), (70, 70, 2, 1), (36, 33, 1, 2), (8, 16, 8, 2)];
+    let extents = [(36, 130, 1, 1), (70, 70, 2, 1), (36, 33, 1, 2), (8, 16, 8, 2), (20, 24, 1, 1)];
     let op = |(channels, outputs, groups, stride)| {
         let axis = |input| SpatialAxis { input, kernel: 3, stride, pad: 1, dilation: 1 };
         let window = Window::new(channels, &[axis(15), axis(16)]).unwrap();

@@ -102,13 +102,43 @@ pub(crate) fn fma_down(a: f32, b: f32, c: f32) -> f32 {
     canonical(round_down(exact_sum(product, c)))
 }
 
-/// Returns 2 to the power of `x` (`ex2.approx.f32`), which the ISA allows to differ by 2 ulp.
+/// How precise the results are for which the ISA leaves a choice.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Precision {
+    /// Approximations are rounded correctly, a matrix product is rounded once, and products are
+    /// rounded before sums.
+    #[default]
+    Best,
+    /// Approximations are as wrong as the ISA allows, and sums of a matrix product are truncated to
+    /// `f32` after each addition. A `mul` and an `add` without rounding modifiers become an `fma`,
+    /// as the driver's compiler may do.
+    Least,
+}
+
+/// Returns `value` moved by up to `ulps` units in the last place, by an amount that depends on its
+/// bits. Zeros, infinities and NaN stay the same.
+pub(crate) fn displace(value: f32, ulps: u32) -> f32 {
+    let bits = value.to_bits();
+    if !value.is_normal() {
+        return value;
+    }
+    let choice = bits.wrapping_mul(0x9e37_79b1) >> 16;
+    let moved = f32::from_bits(bits + choice % (2 * ulps + 1) - ulps);
+    if moved.is_normal() { moved } else { value }
+}
+
+/// Returns 2 to the power of `x` (`ex2.approx.f32`).
 #[inline(always)]
 pub(crate) fn exp2(x: f32) -> f32 {
     canonical(f64::from(x).exp2() as f32)
 }
 
-/// Returns `1/x` (`rcp.approx.ftz.f32`), which the ISA allows to differ by 1 ulp.
+/// Like [`exp2`], but with an error of up to 2 ulp, except for a zero or subnormal `x`.
+pub(crate) fn imprecise_exp2(x: f32) -> f32 {
+    if x == 0.0 || x.is_subnormal() { 1.0 } else { displace(exp2(x), 2) }
+}
+
+/// Returns `1/x` (`rcp.approx.ftz.f32`).
 #[inline(always)]
 pub(crate) fn reciprocal_ftz(x: f32) -> f32 {
     canonical(flush(1.0 / flush(x)))
@@ -125,6 +155,13 @@ pub(crate) fn reciprocal_high(x: f64) -> f64 {
         return 0.0f64.copysign(quotient);
     }
     f64::from_bits(quotient.to_bits() & HIGH)
+}
+
+/// Like [`reciprocal_high`], but with an error in the last bit of the upper word.
+pub(crate) fn imprecise_reciprocal_high(x: f64) -> f64 {
+    let quotient = reciprocal_high(x);
+    let moved = f64::from_bits(quotient.to_bits().wrapping_sub(1 << 32));
+    if quotient.is_normal() && moved.is_normal() { moved } else { quotient }
 }
 
 /// Inserts `length` bits of `field` into `base` at bit `start` (`bfi.b32`).

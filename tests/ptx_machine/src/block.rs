@@ -4,6 +4,7 @@
 //! other, and meet again at the immediate post-dominator of the branch.
 
 use crate::{
+    arithmetic::Precision,
     device_memory::DeviceMemory,
     kernel::{ENDED, End, Kernel, SPECIAL},
     random::Random,
@@ -26,6 +27,7 @@ pub(crate) struct Block<'a> {
     pub(crate) grid: Dim,
     pub(crate) threads: Dim,
     pub(crate) index: Dim,
+    pub(crate) precision: Precision,
     /// Number of instructions that warps have run.
     pub(crate) instructions: u64,
 }

@@ -1,6 +1,7 @@
 //! Decoding of a kernel's text to instructions in basic blocks.
 
 use crate::{
+    arithmetic::Precision,
     flow,
     instructions::{self, Form},
     kernel::{Instruction, Kernel, SPECIAL, Variable},
@@ -54,12 +55,23 @@ struct Decoder<'a> {
     shared: HashMap<String, Variable>,
     shared_end: usize,
     shared_granule: usize,
+    precision: Precision,
+    /// Registers that hold a product of the current basic block, with the factors. The list stays
+    /// empty unless products and sums are fused.
+    products: Vec<Product>,
     line: u32,
     statement: &'a str,
 }
 
+/// A product in a register, whose factors are still in their registers.
+struct Product {
+    class: Class,
+    to: u32,
+    factors: [u32; 2],
+}
+
 /// Decodes the kernel `name` of a module.
-pub(crate) fn decode(module: &Module, name: &str) -> Result<Kernel, String> {
+pub(crate) fn decode(module: &Module, name: &str, precision: Precision) -> Result<Kernel, String> {
     let function = module.kernels.get(name).ok_or_else(|| format!("{name}: no such kernel"))?;
     let mut decoder = Decoder {
         module,
@@ -77,6 +89,8 @@ pub(crate) fn decode(module: &Module, name: &str) -> Result<Kernel, String> {
         shared: HashMap::new(),
         shared_end: 0,
         shared_granule: 16,
+        precision,
+        products: Vec::new(),
         line: function.line,
         statement: name,
     };
@@ -97,6 +111,7 @@ pub(crate) fn decode(module: &Module, name: &str) -> Result<Kernel, String> {
     let invert = |(value, slot): (u32, u32)| (slot, value);
     Ok(Kernel {
         name: name.to_owned(),
+        precision,
         file: module.file.clone(),
         code,
         blocks,
@@ -191,6 +206,7 @@ impl<'a> Decoder<'a> {
     }
 
     fn push_flow(&mut self, flow: Flow) {
+        self.products.clear();
         self.items.push(Item::Flow { flow, line: self.line });
     }
 
@@ -443,7 +459,11 @@ impl<'a> Decoder<'a> {
             .or_else(|| self.access(opcode, &operands))
             .or_else(|| self.warp_instruction(opcode, &operands));
         if let Some(instruction) = instruction {
-            self.push(instruction?);
+            let instruction = instruction?;
+            for slot in instruction.list.iter().chain([&instruction.to]) {
+                self.forget_products(*slot);
+            }
+            self.push(instruction);
             return Ok(());
         }
         let Some(Form { execute, to, sources }) = instructions::form(opcode) else {
@@ -460,8 +480,42 @@ impl<'a> Decoder<'a> {
         let slot = |i| slots.get(i).copied().unwrap_or(0);
         let (a, b, c) = (slot(0), slot(1), slot(2));
         let list = slots.iter().skip(3).copied().collect();
-        self.push(Instruction { to, a, b, c, list, ..Instruction::new(execute) });
+        let mut instruction = Instruction { to, a, b, c, list, ..Instruction::new(execute) };
+        if self.precision == Precision::Least {
+            instruction = self.fuse(opcode, instruction);
+        }
+        self.push(instruction);
         Ok(())
+    }
+
+    /// Forgets the products in which a register of this number takes part.
+    fn forget_products(&mut self, slot: u32) {
+        self.products.retain(|product| product.to != slot && !product.factors.contains(&slot));
+    }
+
+    /// Replaces a sum with a product as operand by an `fma`, and remembers products.
+    fn fuse(&mut self, opcode: &str, instruction: Instruction) -> Instruction {
+        let class = if opcode.ends_with("64") { Class::Double } else { Class::Word };
+        let Instruction { to, a, b, .. } = instruction;
+        let product = |slot| {
+            let mut products = self.products.iter();
+            products.find(|product| (product.class, product.to) == (class, slot))
+        };
+        let mut result = instruction;
+        for (is_first, slot, other) in [(true, a, b), (false, b, a)] {
+            if let (Some(form), Some(product)) =
+                (instructions::fused(opcode, is_first), product(slot))
+            {
+                let [a, b] = product.factors;
+                result = Instruction { to, a, b, c: other, ..Instruction::new(form.execute) };
+                break;
+            }
+        }
+        self.forget_products(to);
+        if matches!(opcode, "mul.f32" | "mul.f64") && ![a, b].contains(&to) {
+            self.products.push(Product { class, to, factors: [a, b] });
+        }
+        result
     }
 
     /// Decodes `mov` between a register and a vector of registers of half its width.

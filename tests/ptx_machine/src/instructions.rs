@@ -2,9 +2,10 @@
 
 use crate::{
     arithmetic::{
-        add_toward_zero, canonical, exp2, find_shift, flush, fma_down, insert_bits, max_f32,
-        max_f64, min_f32, min_f64, permute_bytes, reciprocal_ftz, reciprocal_high, shl_u32,
-        shl_u64, shr_i32, shr_u32, shr_u64,
+        Precision, add_toward_zero, canonical, displace, exp2, find_shift, flush, fma_down,
+        imprecise_exp2, imprecise_reciprocal_high, insert_bits, max_f32, max_f64, min_f32, min_f64,
+        permute_bytes, reciprocal_ftz, reciprocal_high, shl_u32, shl_u64, shr_i32, shr_u32,
+        shr_u64,
     },
     block::Block,
     convert::{
@@ -119,6 +120,21 @@ macro_rules! compare {
         }
         const CLASS: Class = <$type>::CLASS;
         Form { execute: run, to: Class::Predicate, sources: &[CLASS, CLASS] }
+    }};
+}
+
+/// An approximation, and the least precise one that the ISA allows.
+macro_rules! approximation {
+    ($type:ty, |$a:ident| $best:expr, $least:expr) => {{
+        fn run(warp: &mut Warp, block: &mut Block<'_>, instruction: &Instruction) {
+            let a = <$type>::read(warp, instruction.a);
+            let values = match block.precision {
+                Precision::Best => a.map(|$a| $best),
+                Precision::Least => a.map(|$a| $least),
+            };
+            <$type>::write(warp, instruction.to, &values);
+        }
+        Form { execute: run, to: <$type>::CLASS, sources: &[<$type>::CLASS] }
     }};
 }
 
@@ -311,10 +327,16 @@ fn float(opcode: &str) -> Option<Form> {
         "sqrt.rn.f64" => unary!(f64, f64, |a| a.sqrt()),
         "rcp.rn.f32" => unary!(f32, f32, |a| canonical(1.0 / a)),
         "rcp.rn.f64" => unary!(f64, f64, |a| 1.0 / a),
-        "rcp.approx.ftz.f32" => unary!(f32, f32, |a| reciprocal_ftz(a)),
-        "rcp.approx.ftz.f64" => unary!(f64, f64, |a| reciprocal_high(a)),
-        "ex2.approx.f32" => unary!(f32, f32, |a| exp2(a)),
-        "ex2.approx.ftz.f32" => unary!(f32, f32, |a| flush(exp2(flush(a)))),
+        "rcp.approx.ftz.f32" => {
+            approximation!(f32, |a| reciprocal_ftz(a), displace(reciprocal_ftz(a), 1))
+        }
+        "rcp.approx.ftz.f64" => {
+            approximation!(f64, |a| reciprocal_high(a), imprecise_reciprocal_high(a))
+        }
+        "ex2.approx.f32" => approximation!(f32, |a| exp2(a), imprecise_exp2(a)),
+        "ex2.approx.ftz.f32" => {
+            approximation!(f32, |a| flush(exp2(flush(a))), flush(imprecise_exp2(flush(a))))
+        }
         "min.f32" => binary!(f32, f32, |a, b| canonical(min_f32(a, b))),
         "min.f64" => binary!(f64, f64, |a, b| min_f64(a, b)),
         "max.f32" => binary!(f32, f32, |a, b| canonical(max_f32(a, b))),
@@ -326,6 +348,21 @@ fn float(opcode: &str) -> Option<Form> {
         // The sign is that of the first operand, the magnitude that of the second.
         "copysign.f32" => binary!(f32, f32, |a, b| b.copysign(a)),
         "copysign.f64" => binary!(f64, f64, |a, b| b.copysign(a)),
+        _ => return None,
+    })
+}
+
+/// Returns the instruction that computes a product and a sum with one rounding, in place of `mul` and
+/// the instruction `sum`. `is_first` states whether the product is the first operand of the sum. The
+/// sources are the factors and the other operand of the sum.
+pub(crate) fn fused(sum: &str, is_first: bool) -> Option<Form> {
+    Some(match (sum, is_first) {
+        ("add.f32", _) => ternary!(f32, |a, b, c| canonical(a.mul_add(b, c))),
+        ("sub.f32", true) => ternary!(f32, |a, b, c| canonical(a.mul_add(b, -c))),
+        ("sub.f32", false) => ternary!(f32, |a, b, c| canonical((-a).mul_add(b, c))),
+        ("add.f64", _) => ternary!(f64, |a, b, c| a.mul_add(b, c)),
+        ("sub.f64", true) => ternary!(f64, |a, b, c| a.mul_add(b, -c)),
+        ("sub.f64", false) => ternary!(f64, |a, b, c| (-a).mul_add(b, c)),
         _ => return None,
     })
 }

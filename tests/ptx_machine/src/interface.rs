@@ -1,13 +1,13 @@
 //! C interface for the simulated driver in `tests/cuda_on_cpu`.
 //!
 //! The driver calls these functions one at a time. The environment variable `PTX_MACHINE_SEED` sets
-//! the seed. `PTX_MACHINE_KERNELS` names a folder of PTX files, such as `sm_80/unary.ptx`, that
+//! the seed, and `PTX_MACHINE_PRECISION=least` the least precision. `PTX_MACHINE_KERNELS` names a folder of PTX files, such as `sm_80/unary.ptx`, that
 //! replace the committed files of the same name. `PTX_MACHINE_LOG` names a file, to which each launch
 //! appends a line: the kernel, the numbers of blocks and threads, the number of instructions that
 //! warps ran, and the time in microseconds.
 #![allow(unsafe_code)]
 
-use crate::{Kernel, Launch, Machine, Module};
+use crate::{Kernel, Launch, Machine, Module, Precision};
 use std::{
     collections::HashMap,
     env,
@@ -28,6 +28,7 @@ struct State {
     /// Committed PTX files, by their text.
     files: HashMap<String, String>,
     log: Option<File>,
+    precision: Precision,
 }
 
 struct LoadedModule {
@@ -42,7 +43,9 @@ static STATE: LazyLock<Mutex<State>> = LazyLock::new(|| {
         let log = OpenOptions::new().create(true).append(true).open(&path);
         log.unwrap_or_else(|error| panic!("{}: {error}", path.display()))
     });
-    Mutex::new(State { machine, modules: HashMap::new(), files: committed_files(), log })
+    let least = env::var_os("PTX_MACHINE_PRECISION").is_some_and(|value| value == "least");
+    let precision = if least { Precision::Least } else { Precision::Best };
+    Mutex::new(State { machine, modules: HashMap::new(), files: committed_files(), log, precision })
 });
 
 fn state() -> MutexGuard<'static, State> {
@@ -93,7 +96,7 @@ pub unsafe extern "C" fn ptx_machine_kernel(
     // SAFETY: promised by the caller.
     let (ptx, name) = unsafe { (CStr::from_ptr(ptx), CStr::from_ptr(name)) };
     let (ptx, name) = (ptx.to_string_lossy(), name.to_string_lossy());
-    let State { modules, files, .. } = &mut *state();
+    let State { modules, files, precision, .. } = &mut *state();
     if !modules.contains_key(&*ptx) {
         let module = load(&ptx, files);
         modules.insert(ptx.to_string(), LoadedModule { module, kernels: HashMap::new() });
@@ -101,7 +104,7 @@ pub unsafe extern "C" fn ptx_machine_kernel(
     let loaded = modules.get_mut(&*ptx).expect("inserted above");
     let kernel = *loaded.kernels.entry(name.to_string()).or_insert_with(|| {
         let kernel = loaded.module.as_ref().map_err(Clone::clone);
-        match kernel.and_then(|module| module.kernel(&name)) {
+        match kernel.and_then(|module| module.kernel(&name, *precision)) {
             Ok(kernel) => Some(Box::leak(Box::new(kernel))),
             Err(error) => {
                 eprintln!("PTX machine: {error}");

@@ -1,6 +1,6 @@
 //! Decoded kernels: instructions in basic blocks.
 
-use crate::{block::Block, warp::Warp};
+use crate::{arithmetic::Precision, block::Block, warp::Warp};
 use std::{ops::Range, sync::Arc};
 
 /// Runs one instruction for the active lanes of a warp.
@@ -82,6 +82,7 @@ pub(crate) struct Variable {
 /// A kernel, decoded from PTX.
 pub struct Kernel {
     pub(crate) name: String,
+    pub(crate) precision: Precision,
     /// Name of the PTX file.
     pub(crate) file: String,
     pub(crate) code: Vec<Instruction>,

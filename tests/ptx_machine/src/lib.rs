@@ -9,6 +9,9 @@
 //! - that all lanes take part in the instructions of a warp, and all threads in barriers;
 //! - that no integer is divided by zero.
 //!
+//! For results that the ISA leaves open, [`Precision`] chooses between the best and the least precise
+//! that it allows.
+//!
 //! A fault ends the launch with an error that names the kernel, the line of the PTX file, the thread
 //! and the address.
 
@@ -30,6 +33,7 @@ mod decode;
 mod machine;
 pub mod interface;
 
+pub use arithmetic::Precision;
 pub use device_memory::DeviceMemory;
 pub use kernel::Kernel;
 pub use machine::{Launch, Machine};

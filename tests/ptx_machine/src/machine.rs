@@ -1,6 +1,7 @@
 //! Launches of kernels.
 
 use crate::{
+    arithmetic::Precision,
     block::{self, Block, Dim},
     decode::decode,
     device_memory::DeviceMemory,
@@ -38,8 +39,8 @@ pub struct Launch<'a> {
 
 impl Module {
     /// Decodes a kernel. An instruction that the machine does not know is an error.
-    pub fn kernel(&self, name: &str) -> Result<Kernel, String> {
-        decode(self, name)
+    pub fn kernel(&self, name: &str, precision: Precision) -> Result<Kernel, String> {
+        decode(self, name, precision)
     }
 }
 
@@ -85,6 +86,7 @@ impl Machine {
             grid: launch.grid,
             threads: launch.threads,
             index: [0; 3],
+            precision: kernel.precision,
             instructions: 0,
         };
         let mut indices: Vec<Dim> = Vec::new();

@@ -5,6 +5,7 @@
 
 use crate::{
     access,
+    arithmetic::{Precision, add_toward_zero, canonical},
     block::Block,
     convert::{bf16_to_f32, f16_to_f32},
     kernel::{Execute, Instruction},
@@ -148,9 +149,9 @@ impl Operand for Tf32K8 {
 }
 
 /// `mma`: adds the product of a 16×K and a K×8 matrix to a 16×8 matrix of `f32`. The ISA leaves the
-/// order and the precision of the sums open, from single precision on. The sums here are `f64`,
-/// rounded once.
-fn multiply<T: Operand>(warp: &mut Warp, _: &mut Block<'_>, instruction: &Instruction) {
+/// order and the precision of the sums open, from single precision on. The sums of the
+/// best precision are `f64`, rounded once.
+fn multiply<T: Operand>(warp: &mut Warp, block: &mut Block<'_>, instruction: &Instruction) {
     if !require_all_lanes(warp, "mma") {
         return;
     }
@@ -179,7 +180,11 @@ fn multiply<T: Operand>(warp: &mut Warp, _: &mut Block<'_>, instruction: &Instru
     for (c, a) in c.iter_mut().zip(&a) {
         for (a, b) in a[..T::K].iter().zip(&b) {
             for (c, b) in c.iter_mut().zip(b) {
-                *c += a * b;
+                *c = match block.precision {
+                    Precision::Best => *c + a * b,
+                    // The product is exact in `f32`, except in the range of subnormals of bf16.
+                    Precision::Least => add_toward_zero(*c as f32, (a * b) as f32).into(),
+                };
             }
         }
     }
@@ -187,7 +192,7 @@ fn multiply<T: Operand>(warp: &mut Warp, _: &mut Block<'_>, instruction: &Instru
         let mut values = [0.0; LANES];
         for (lane, value) in values.iter_mut().enumerate() {
             let sum = c[lane / 4 + i / 2 * 8][lane % 4 * 2 + i % 2];
-            *value = crate::arithmetic::canonical(sum as f32);
+            *value = canonical(sum as f32);
         }
         f32::write(warp, instruction.list[i], &values);
     }

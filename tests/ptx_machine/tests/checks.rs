@@ -2,6 +2,7 @@
 
 mod support;
 
+use ptx_machine::Precision;
 use support::{module, run_on};
 
 /// Runs a kernel in blocks of 64 threads on 128 words, of which the first half was written, and
@@ -11,7 +12,8 @@ fn fails(body: &str, parts: &[&str]) {
     let mut memory = vec![Some(7); 64];
     memory.resize(128, None);
     for seed in 0..8 {
-        let error = run_on(&module(shared, body), [1; 3], 64, seed, &memory).unwrap_err();
+        let error = run_on(&module(shared, body), [1; 3], 64, (seed, Precision::Best), &memory)
+            .unwrap_err();
         for part in ["test.ptx:", "kernel `test`", "thread ["].iter().chain(parts) {
             assert!(error.contains(part), "expected {part:?} in: {error}");
         }
@@ -22,7 +24,8 @@ fn fails(body: &str, parts: &[&str]) {
 fn succeeds(body: &str) {
     let shared = "\t.shared .align 4 .b8 tile[256];";
     for seed in 0..8 {
-        run_on(&module(shared, body), [1; 3], 64, seed, &[Some(7); 128]).unwrap();
+        run_on(&module(shared, body), [1; 3], 64, (seed, Precision::Best), &[Some(7); 128])
+            .unwrap();
     }
 }
 
@@ -148,7 +151,7 @@ fn unknown_text_is_an_error_with_its_line() {
         ("\tbar.sync 1;", "unknown instruction"),
         ("\t.maxnreg 4;", "unknown directive"),
     ] {
-        let error = module("", code).kernel("test").err().unwrap();
+        let error = module("", code).kernel("test", Precision::Best).err().unwrap();
         assert!(error.starts_with("test.ptx:") && error.contains(problem), "{code}: {error}");
     }
 }

@@ -2,6 +2,7 @@
 
 mod support;
 
+use ptx_machine::Precision;
 use support::{module, run, run_on};
 
 #[test]
@@ -193,7 +194,9 @@ fn atomics_and_shuffled_blocks_give_the_same_maximum() {
                 \tmad.lo.s32 %r3, %r1, %r2, %r0;\n\tcvt.u64.u32 %rd1, %r3;\n\
                 \tatom.global.max.u64 %rd2, [%rd0], %rd1;\n";
     for seed in 0..5 {
-        let memory = run_on(&module("", body), [7, 1, 1], 40, seed, &[Some(0); 2]).unwrap();
+        let memory =
+            run_on(&module("", body), [7, 1, 1], 40, (seed, Precision::Best), &[Some(0); 2])
+                .unwrap();
         assert_eq!(memory, [279, 0]);
     }
 }

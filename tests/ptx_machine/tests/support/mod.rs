@@ -1,7 +1,7 @@
 //! Small kernels for tests, and device memory for them.
 #![allow(unsafe_code, dead_code)]
 
-use ptx_machine::{Launch, Machine, Module};
+use ptx_machine::{Launch, Machine, Module, Precision};
 
 /// Returns PTX with the kernel `test`, which has the parameter `memory`, an address. The register
 /// `%rd0` holds the address, and `%r0` the number of the thread.
@@ -37,10 +37,10 @@ pub(crate) fn run_on(
     module: &Module,
     grid: [u32; 3],
     threads: u32,
-    seed: u64,
+    (seed, precision): (u64, Precision),
     memory: &[Option<u32>],
 ) -> Result<Vec<u32>, String> {
-    let kernel = module.kernel("test")?;
+    let kernel = module.kernel("test", precision)?;
     let mut words: Vec<u32> = memory.iter().map(|word| word.unwrap_or(0)).collect();
     // The alignment of a driver's allocation.
     let mut buffer = vec![0u8; 4 * words.len() + 256];
@@ -69,5 +69,5 @@ pub(crate) fn run_on(
 /// Runs the kernel `test` in one block, on written memory.
 pub(crate) fn run(module: &Module, threads: u32, memory: &[u32]) -> Result<Vec<u32>, String> {
     let memory: Vec<_> = memory.iter().copied().map(Some).collect();
-    run_on(module, [1; 3], threads, 1, &memory)
+    run_on(module, [1; 3], threads, (1, Precision::Best), &memory)
 }
