@@ -65,13 +65,14 @@ trait Space {
     fn read(warp: &mut Warp, block: &mut Block<'_>, lane: usize, address: u64, to: &mut [u8]);
     fn write(warp: &mut Warp, block: &mut Block<'_>, lane: usize, address: u64, from: &[u8]);
 
-    /// Reads consecutive bytes for all lanes at once, and returns whether this was possible.
-    fn read_all(_: &mut Block<'_>, _: u64, _: &mut [u8]) -> bool {
+    /// Reads consecutive bytes for all lanes at once, as many for each lane as given, and returns
+    /// whether this was possible.
+    fn read_all(_: &Warp, _: &mut Block<'_>, _: u64, _: usize, _: &mut [u8]) -> bool {
         false
     }
 
     /// Like [`read_all`](Self::read_all), but writes.
-    fn write_all(_: &mut Block<'_>, _: u64, _: &[u8]) -> bool {
+    fn write_all(_: &Warp, _: &mut Block<'_>, _: u64, _: usize, _: &[u8]) -> bool {
         false
     }
 }
@@ -85,6 +86,7 @@ fn fail_global(warp: &mut Warp, lane: usize, address: u64, bytes: usize, error: 
     let problem = match error {
         AccessError::Outside => "outside every allocation",
         AccessError::Unwritten => "uninitialized",
+        AccessError::Conflict => "conflicts with a write of another thread",
     };
     warp.fail(lane, format!("device memory at {address:#x}, {bytes} bytes: {problem}"));
 }
@@ -102,8 +104,9 @@ impl Space for Global {
 
     #[inline(always)]
     fn read(warp: &mut Warp, block: &mut Block<'_>, lane: usize, address: u64, to: &mut [u8]) {
+        let thread = block.thread(warp, lane);
         if is_aligned(warp, lane, address, to.len())
-            && let Err(error) = block.memory.read(block.card, address, to)
+            && let Err(error) = block.memory.read(thread, address, to.len(), to)
         {
             fail_global(warp, lane, address, to.len(), &error);
         }
@@ -111,21 +114,34 @@ impl Space for Global {
 
     #[inline(always)]
     fn write(warp: &mut Warp, block: &mut Block<'_>, lane: usize, address: u64, from: &[u8]) {
+        let thread = block.thread(warp, lane);
         if is_aligned(warp, lane, address, from.len())
-            && let Err(error) = block.memory.write(block.card, address, from)
+            && let Err(error) = block.memory.write(thread, address, from.len(), from)
         {
             fail_global(warp, lane, address, from.len(), &error);
         }
     }
 
     #[inline(always)]
-    fn read_all(block: &mut Block<'_>, address: u64, to: &mut [u8]) -> bool {
-        block.memory.read(block.card, address, to).is_ok()
+    fn read_all(
+        warp: &Warp,
+        block: &mut Block<'_>,
+        address: u64,
+        bytes: usize,
+        to: &mut [u8],
+    ) -> bool {
+        block.memory.read(block.thread(warp, 0), address, bytes, to).is_ok()
     }
 
     #[inline(always)]
-    fn write_all(block: &mut Block<'_>, address: u64, from: &[u8]) -> bool {
-        block.memory.write(block.card, address, from).is_ok()
+    fn write_all(
+        warp: &Warp,
+        block: &mut Block<'_>,
+        address: u64,
+        bytes: usize,
+        from: &[u8],
+    ) -> bool {
+        block.memory.write(block.thread(warp, 0), address, bytes, from).is_ok()
     }
 }
 
@@ -228,7 +244,9 @@ fn load_vector<E: Element<R>, R: Value, S: Space, const N: usize>(
     }
     let mut loaded = [0; MAX_BYTES * LANES];
     let loaded = &mut loaded[..bytes * LANES];
-    if !(are_consecutive(warp, &addresses, bytes) && S::read_all(block, addresses[0], loaded)) {
+    if !(are_consecutive(warp, &addresses, bytes)
+        && S::read_all(warp, block, addresses[0], bytes, loaded))
+    {
         for lane in 0..LANES {
             if warp.is_active(lane) {
                 let to = &mut loaded[lane * bytes..(lane + 1) * bytes];
@@ -269,7 +287,9 @@ fn store_vector<E: Element<R>, R: Value, S: Space, const N: usize>(
     if warp.faulty != 0 {
         return;
     }
-    if !(are_consecutive(warp, &addresses, bytes) && S::write_all(block, addresses[0], stored)) {
+    if !(are_consecutive(warp, &addresses, bytes)
+        && S::write_all(warp, block, addresses[0], bytes, stored))
+    {
         for lane in 0..LANES {
             if warp.is_active(lane) {
                 let from = &stored[lane * bytes..(lane + 1) * bytes];
@@ -366,11 +386,13 @@ pub(crate) fn atomic_max(warp: &mut Warp, block: &mut Block<'_>, instruction: &I
         if !warp.is_active(lane) || warp.faulty != 0 {
             continue;
         }
-        let mut bytes = [0; 8];
-        Global::read(warp, block, lane, addresses[lane], &mut bytes);
-        old[lane] = u64::from_le_bytes(bytes);
-        let greater = old[lane].max(values[lane]);
-        Global::write(warp, block, lane, addresses[lane], &greater.to_le_bytes());
+        let address = addresses[lane];
+        if is_aligned(warp, lane, address, 8) {
+            match block.memory.atomic_max(block.thread(warp, lane), address, values[lane]) {
+                Ok(value) => old[lane] = value,
+                Err(error) => fail_global(warp, lane, address, 8, &error),
+            }
+        }
     }
     if warp.faulty == 0 {
         u64::write(warp, instruction.to, &old);

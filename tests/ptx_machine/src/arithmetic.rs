@@ -133,9 +133,10 @@ pub(crate) fn exp2(x: f32) -> f32 {
     canonical(f64::from(x).exp2() as f32)
 }
 
-/// Like [`exp2`], but with an error of up to 2 ulp, except for a zero or subnormal `x`.
+/// Like [`exp2`], but with an error of up to 2 ulp. A power of 2 is exact, as NVIDIA's functions in the
+/// PTX rely on, although the ISA does not promise it.
 pub(crate) fn imprecise_exp2(x: f32) -> f32 {
-    if x == 0.0 || x.is_subnormal() { 1.0 } else { displace(exp2(x), 2) }
+    if x == x.trunc() || x.is_subnormal() { exp2(x) } else { displace(exp2(x), 2) }
 }
 
 /// Returns `1/x` (`rcp.approx.ftz.f32`).

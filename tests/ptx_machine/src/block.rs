@@ -32,6 +32,22 @@ pub(crate) struct Block<'a> {
     pub(crate) instructions: u64,
 }
 
+impl Block<'_> {
+    /// Returns the GPU and the tag of a thread.
+    #[inline(always)]
+    pub(crate) fn thread(&self, warp: &Warp, lane: usize) -> (u32, u32) {
+        (self.card, self.memory.tags.interval + (warp.number * LANES + lane) as u32)
+    }
+
+    /// Gives the threads of the block new tags, after those of `lanes` lanes. Returns false if too
+    /// few tags are left.
+    fn renew_tags(&mut self, lanes: u32) -> bool {
+        let next = self.memory.tags.interval + lanes;
+        self.memory.tags.interval = next;
+        next < u32::MAX - 2 * lanes
+    }
+}
+
 /// Why a warp stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stop {
@@ -206,6 +222,9 @@ pub(crate) fn thread_index(number: usize, threads: Dim) -> Dim {
 /// Runs all threads of a block, and returns the description of a fault.
 pub(crate) fn run(block: &mut Block<'_>, warps: &mut [Warp]) -> Result<(), String> {
     block.shared.reset(block.kernel);
+    let lanes = (warps.len() * LANES) as u32;
+    let mut has_tags = block.renew_tags(lanes);
+    block.memory.tags.block = block.memory.tags.interval;
     for warp in &mut *warps {
         warp.reset(block);
     }
@@ -237,7 +256,8 @@ pub(crate) fn run(block: &mut Block<'_>, warps: &mut [Warp]) -> Result<(), Strin
             warp.fail(0, format!("bar.sync: warp {ended} has ended without reaching the barrier"));
             return Err(describe(block, warp, line));
         }
-        if !block.shared.pass_barrier() {
+        has_tags &= block.renew_tags(lanes);
+        if !(block.shared.pass_barrier() && has_tags) {
             warp.fail(0, "too many barriers");
             return Err(describe(block, warp, line));
         }

@@ -15,6 +15,43 @@ struct Allocation {
     /// For each byte, 1 if it was written, else 0. Empty for pinned host memory, which the host
     /// writes without notice.
     written: Vec<u8>,
+    /// For each granule, the tag of the thread that wrote it last. Empty for pinned host memory.
+    writers: Vec<u32>,
+}
+
+/// Bytes that share the tag of a writer. No kernel stores narrower elements.
+const GRANULE: usize = 2;
+
+/// Tags of the threads that run now. A thread has another tag in each launch and after each barrier,
+/// and later tags are greater.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Tags {
+    /// Least tag of the launch, of the block, and since the block's last barrier.
+    pub(crate) launch: u32,
+    pub(crate) block: u32,
+    pub(crate) interval: u32,
+}
+
+impl Tags {
+    /// Returns whether an access by the thread with the tag `own` conflicts with a write. Writes of
+    /// other blocks conflict, as do those of other threads of the block since the last barrier.
+    #[inline(always)]
+    fn conflict(self, own: u32, writer: u32) -> bool {
+        (writer >= self.launch) & (writer < self.block)
+            | (writer >= self.interval) & (writer != own)
+    }
+
+    /// Checks an access of consecutive threads, each to `bytes` bytes, from the thread `first` on.
+    #[inline(always)]
+    fn check(self, writers: &[u32], bytes: usize, first: u32) -> Result<(), AccessError> {
+        let mut conflicts = false;
+        for (own, writers) in (first..).zip(writers.chunks(bytes / GRANULE)) {
+            for writer in writers {
+                conflicts |= self.conflict(own, *writer);
+            }
+        }
+        if conflicts { Err(AccessError::Conflict) } else { Ok(()) }
+    }
 }
 
 impl Allocation {
@@ -27,6 +64,8 @@ impl Allocation {
 #[derive(Default)]
 pub struct DeviceMemory {
     allocations: Vec<Allocation>,
+    /// Tags of the threads that run now.
+    pub(crate) tags: Tags,
     /// Index of the allocation that was found last.
     last: Cell<usize>,
 }
@@ -37,6 +76,8 @@ pub(crate) enum AccessError {
     /// Outside every allocation that the GPU may access.
     Outside,
     Unwritten,
+    /// Another thread wrote the bytes, and no barrier orders the accesses.
+    Conflict,
 }
 
 impl DeviceMemory {
@@ -47,9 +88,10 @@ impl DeviceMemory {
     /// The bytes must be accessible until `remove` is called, and no reference to them may exist
     /// while a kernel runs.
     pub unsafe fn add(&mut self, start: u64, bytes: u64, card: Option<u32>) {
-        let written = if card.is_some() { vec![0; bytes as usize] } else { Vec::new() };
+        let marks = if card.is_some() { bytes as usize } else { 0 };
+        let (written, writers) = (vec![0; marks], vec![0; marks.div_ceil(GRANULE)]);
         let at = self.allocations.partition_point(|other| other.start < start);
-        self.allocations.insert(at, Allocation { start, bytes, card, written });
+        self.allocations.insert(at, Allocation { start, bytes, card, written, writers });
     }
 
     /// Removes the allocation at `start`.
@@ -108,15 +150,34 @@ impl DeviceMemory {
         Ok((index, (address - allocation.start) as usize))
     }
 
-    /// Reads bytes, which a kernel or the host must have written.
-    #[inline]
-    pub(crate) fn read(&self, card: u32, address: u64, to: &mut [u8]) -> Result<(), AccessError> {
+    /// Forgets all writes, so that tags can start at 1 again.
+    pub(crate) fn clear_writers(&mut self) {
+        for allocation in &mut self.allocations {
+            allocation.writers.fill(0);
+        }
+    }
+
+    /// Reads bytes, which a kernel or the host must have written. Each thread reads `bytes` bytes,
+    /// and the first thread has the tag `tag`.
+    #[inline(always)]
+    pub(crate) fn read(
+        &self,
+        (card, tag): (u32, u32),
+        address: u64,
+        bytes: usize,
+        to: &mut [u8],
+    ) -> Result<(), AccessError> {
         let (index, first) = self.locate(card, address, to.len() as u64)?;
-        let written = &self.allocations[index].written;
+        let Allocation { written, writers, .. } = &self.allocations[index];
         if !written.is_empty() {
             let mask = written[first..first + to.len()].iter().fold(1, |all, byte| all & byte);
             if mask == 0 {
                 return Err(AccessError::Unwritten);
+            }
+            // Several threads may share a granule if elements are narrower.
+            if bytes >= GRANULE {
+                let writers = &writers[first / GRANULE..(first + to.len()) / GRANULE];
+                self.tags.check(writers, bytes, tag)?;
             }
         }
         // SAFETY: `locate` has found the bytes in a live allocation, which the caller of `add`
@@ -125,20 +186,44 @@ impl DeviceMemory {
         Ok(())
     }
 
-    #[inline]
+    /// Writes bytes. Each thread writes `bytes` bytes, and the first thread has the tag `tag`.
+    #[inline(always)]
     pub(crate) fn write(
         &mut self,
-        card: u32,
+        (card, tag): (u32, u32),
         address: u64,
+        bytes: usize,
         from: &[u8],
     ) -> Result<(), AccessError> {
         let (index, first) = self.locate(card, address, from.len() as u64)?;
-        let written = &mut self.allocations[index].written;
+        let Allocation { written, writers, .. } = &mut self.allocations[index];
         if !written.is_empty() {
+            let writers = &mut writers[first / GRANULE..(first + from.len()) / GRANULE];
+            self.tags.check(writers, bytes, tag)?;
+            for (tag, writers) in (tag..).zip(writers.chunks_mut(bytes / GRANULE)) {
+                writers.fill(tag);
+            }
             written[first..first + from.len()].fill(1);
         }
         // SAFETY: as in `read`.
         unsafe { ptr::copy_nonoverlapping(from.as_ptr(), address as *mut u8, from.len()) };
         Ok(())
+    }
+
+    /// Replaces a word by the greater of the word and `value`, and returns the old word. Atomic
+    /// accesses do not conflict with each other.
+    pub(crate) fn atomic_max(
+        &mut self,
+        (card, tag): (u32, u32),
+        address: u64,
+        value: u64,
+    ) -> Result<u64, AccessError> {
+        let mut bytes = [0; 8];
+        self.read((card, tag), address, 8, &mut bytes)?;
+        let old = u64::from_le_bytes(bytes);
+        let bytes = old.max(value).to_le_bytes();
+        // SAFETY: as in `read`, which has found the bytes.
+        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), address as *mut u8, 8) };
+        Ok(old)
     }
 }

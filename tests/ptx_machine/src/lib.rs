@@ -6,6 +6,8 @@
 //! - the bounds and the alignment of each access to device, shared and parameter memory;
 //! - that registers, shared memory and device memory are written before they are read;
 //! - that accesses to shared memory by different threads between two barriers do not conflict;
+//! - that no thread accesses device memory that a thread of another block has written in the same
+//!   launch, or another thread of the block since the last barrier;
 //! - that all lanes take part in the instructions of a warp, and all threads in barriers;
 //! - that no integer is divided by zero.
 //!

@@ -4,7 +4,7 @@ use crate::{
     arithmetic::Precision,
     block::{self, Block, Dim},
     decode::decode,
-    device_memory::DeviceMemory,
+    device_memory::{DeviceMemory, Tags},
     kernel::Kernel,
     random::Random,
     shared::Shared,
@@ -69,6 +69,13 @@ impl Machine {
                 .copy_from_slice(argument);
         }
         self.launches += 1;
+        // Tags start again when a launch would have less than half of all tags.
+        let mut first_tag = self.memory.tags.interval + 1024;
+        if first_tag > u32::MAX / 2 {
+            self.memory.clear_writers();
+            first_tag = 1;
+        }
+        self.memory.tags = Tags { launch: first_tag, block: first_tag, interval: first_tag };
         let count = count as usize;
         let mut warps: Vec<Warp> = (0..count.div_ceil(LANES))
             .map(|number| {

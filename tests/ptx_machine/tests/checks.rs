@@ -107,6 +107,24 @@ fn conflicting_accesses_between_barriers_fail() {
 }
 
 #[test]
+fn conflicting_accesses_to_device_memory_fail() {
+    let conflict = "conflicts with a write of another thread";
+    fails(&body("\tst.global.u32 [%rd0], %r0;"), &[conflict, "device memory"]);
+    // Each thread reads the word that another warp writes.
+    let code = "\txor.b32 %r4, %r1, 128; cvt.u64.u32 %rd3, %r4; add.s64 %rd3, %rd0, %rd3; \
+                st.global.u32 [%rd2], %r0; BARRIER ld.global.u32 %r5, [%rd3];";
+    fails(&body(&code.replace("BARRIER ", "")), &[conflict, "ld.global"]);
+    succeeds(&body(&code.replace("BARRIER", "bar.sync 0;")));
+    // Blocks are not ordered by barriers.
+    let code = body("\tbar.sync 0; st.global.u32 [%rd2], %r0;").replace("tile", "0");
+    let memory = [Some(7); 128];
+    let run = |grid| run_on(&module("", &code), grid, 64, (1, Precision::Best), &memory);
+    let error = run([2, 1, 1]).unwrap_err();
+    assert!(error.contains(conflict), "{error}");
+    run([1; 3]).unwrap();
+}
+
+#[test]
 fn barriers_that_not_all_threads_reach_fail() {
     let branch = |condition: &str| {
         body(&format!("\tsetp.lt.u32 %p1, %r0, {condition}; @%p1 bra $L_1; bar.sync 0;\n$L_1:"))
