@@ -23,8 +23,18 @@ use std::{
 /// bounds the bytes in use and in the cache together. If an allocation would exceed the limit, or
 /// the device is out of memory, the pool first frees cached buffers.
 ///
-/// A device that uses a pool consists of two types: a type without a pool, whose `alloc` calls the
-/// driver, and the device itself, whose buffers are `PooledBuffer`s:
+/// A device that uses a pool consists of two types: a type without a pool, the driver, and the
+/// device itself, whose buffers are `PooledBuffer`s:
+///
+/// - **Kernels.** Each kernel of the device must call [`used_by`](PooledBuffer::used_by) for each
+///   of its operands, like `upload` and `download` in the example.
+/// - **Order.** The pool calls the driver's `order_after` by itself, to order a queue after the
+///   queues that used the reused memory. Therefore, the driver's `order_after` must only order the
+///   queues. If it passed on a failure of the other queue, unrelated queues would report the
+///   failure. The device's own `order_after` also passes on the failure, as [`Memory`] requires.
+/// - **Injected failures.** Make an injected `Alloc` failure in the device's own `alloc`, before it
+///   calls the pool. The driver is the wrong place, because an allocation from the cache never
+///   calls the driver, and after a failure the pool frees its cache and retries.
 ///
 /// ```
 /// use cortado::{Memory, Result, SimulatedDevice, memory::{BufferPool, PooledBuffer}};
