@@ -7,7 +7,7 @@ use cortado::{
     Element, Error, Memory, View, ViewMut,
     conformance::Kit,
     kernel::Blas,
-    ledger::{EventKind, Ledger},
+    ledger::{self, EventKind, Ledger},
     prelude::*,
 };
 
@@ -48,6 +48,7 @@ cortado::families!(Npu: Elementwise, Reductions, Random, Conv, Pooling, Normaliz
 /// The kernel `copy` runs on the device, and all other BLAS kernels run on the host.
 impl Blas for Npu {
     fn copy<T: Element>(&self, x: View<'_, T, Self>, mut y: ViewMut<'_, T, Self>) -> Result<()> {
+        let _kernel = ledger::enter_kernel("copy", T::DTYPE.name());
         cortado::error::check_len("copy", "y", x.len(), y.len())?;
         let x = x.device()?;
         let y = y.device_write_only()?;
@@ -72,9 +73,10 @@ fn main() -> Result<()> {
     let report = Kit::new().cases(2).run(&Npu);
     let (native, all) = report.coverage().native_cells();
     println!("{native} of {all} pairs of kernel and element type are native");
-    match report.failures().next() {
-        None => println!("all checks passed"),
-        Some(failure) => println!("failed: {failure}"),
+    if let Some(failure) = report.failures().next() {
+        println!("failed: {failure}");
+        std::process::exit(1);
     }
+    println!("all checks passed");
     Ok(())
 }
