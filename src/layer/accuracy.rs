@@ -25,7 +25,7 @@ use crate::op::{Accuracy, Axis};
 pub struct AccuracyLayer {
     axis: isize,
     top_k: usize,
-    ignore: Option<i64>,
+    ignore_label: Option<i64>,
     op: Option<Accuracy>,
 }
 
@@ -36,7 +36,7 @@ impl AccuracyLayer {
         Ok(Self {
             axis: param.axis() as isize,
             top_k: param.top_k() as usize,
-            ignore: param.ignore_label.map(i64::from),
+            ignore_label: param.ignore_label.map(i64::from),
             op: None,
         })
     }
@@ -64,7 +64,7 @@ impl<T: Element> Layer<T> for AccuracyLayer {
                 self.top_k, axis.extent
             ));
         }
-        self.op = Some(Accuracy { axis, top_k: self.top_k, ignore: self.ignore });
+        self.op = Some(Accuracy { axis, top_k: self.top_k, ignore: self.ignore_label });
         top[0].reshape(&[])?;
         top.get_mut(1).map_or(Ok(()), |by_class| by_class.reshape(&[axis.extent]))
     }

@@ -17,8 +17,8 @@ use zerocopy::{FromBytes, Immutable, IntoBytes};
 /// Threads per block.
 pub(super) const THREADS: u32 = 256;
 
-/// Number of thread blocks with a tile that run on a multiprocessor at the same time, limited by
-/// the number of registers.
+/// Number of thread blocks of the tiled kernels that can be resident on a multiprocessor at once,
+/// limited by the number of registers.
 const TILES_PER_MULTIPROCESSOR: usize = 2;
 
 /// Smallest number of terms per thread block in a sum over k that is split among thread blocks.
