@@ -246,7 +246,8 @@ impl fmt::Display for Survey {
             writeln!(
                 f,
                 "above 100%: the operands came from a faster cache level than those of the copy or \
-                 GEMM, or another program ran during the copy or GEMM"
+                 GEMM, another program ran during the copy or GEMM, or most of the time is the \
+                 fixed cost of a call"
             )?;
         }
         Ok(())

@@ -23,7 +23,7 @@ pub(super) enum Side {
 }
 
 /// Position of an operand in its memory, and the memory's valid sides.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq)]
 pub(super) struct Placement {
     /// Number of guard elements before the operand.
     pub(super) lead: usize,

@@ -1,6 +1,7 @@
 //! Two-dimensional pooling.
 
 use crate::{
+    element::{DType, Element, bf16, f16},
     error::{Error, Result, check_len},
     shape::Shape,
 };
@@ -55,6 +56,23 @@ pub struct Pool2d {
 }
 
 impl Pool2d {
+    /// Returns the value at which [`max_pool`](crate::kernel::Convolutional::max_pool) starts each
+    /// maximum, as in Caffe: the lowest finite number of `T`, or of `f32` if `T` is `f64`.
+    ///
+    /// ```
+    /// use cortado::{f16, op::Pool2d};
+    ///
+    /// assert_eq!(Pool2d::initial_max::<f16>(), -65504.0);
+    /// assert_eq!(Pool2d::initial_max::<f64>(), f64::from(f32::MIN));
+    /// ```
+    pub fn initial_max<T: Element>() -> T::Acc {
+        T::acc(match T::DTYPE {
+            DType::F16 => f16::MIN.to_f64(),
+            DType::Bf16 => bf16::MIN.to_f64(),
+            DType::F32 | DType::F64 => f64::from(f32::MIN),
+        })
+    }
+
     /// Creates the descriptor of a pooling operation.
     ///
     /// As in Caffe, each axis has `round((input + 2·pad − kernel) / stride) + 1` windows, where

@@ -97,8 +97,8 @@ fn steps() -> BoxedStrategy<Step> {
     .boxed()
 }
 
-/// Elements of a host or device side; `None` for an element that was lost because queued work
-/// failed.
+/// Elements of the host or device copy of a memory; `None` for an element that was lost because
+/// queued work failed.
 type Values = [Option<f32>; LEN];
 /// Result of an operation in the model. The model predicts whether an operation fails, but not
 /// which error the operation returns.

@@ -427,6 +427,7 @@ impl Memory for Mutant {
         let whole_words = src.len() / 4 * 4;
         match self.bug {
             Bug::UploadLate if at + src.len() < size => self.inner.upload(src, dst, at + 1),
+            Bug::LargeUploadStops => self.inner.upload(&src[..src.len().min(4 << 20)], dst, at),
             Bug::UploadDropsTail => self.inner.upload(&src[..whole_words], dst, at),
             Bug::UploadLost if at > 0 => Ok(()),
             Bug::UploadIgnoresOffset => self.inner.upload(src, dst, 0),

@@ -34,15 +34,20 @@ pub(super) struct CaseSetup {
 }
 
 impl fmt::Debug for CaseSetup {
-    /// Formats the setup. The list of placements states the valid sides and the numbers of guard
-    /// elements around each operand: inputs first, then outputs, then unused placements.
+    /// Formats the setup. A placement states the valid sides and the numbers of guard elements
+    /// around an operand. If the placements differ, they are listed: inputs first, then outputs,
+    /// then unused placements.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let places = self.places.map(|place| format!("({place:?})")).join(" ");
-        let Self { values, seed, .. } = self;
+        let Self { values, seed, places } = self;
+        write!(f, "{values:?} of seed {seed}; ")?;
+        if places.iter().all(|place| place == &places[0]) {
+            return write!(f, "every operand is valid on: {:?}", places[0]);
+        }
+        let places = places.map(|place| format!("({place:?})")).join(" ");
         write!(
             f,
-            "{values:?} of seed {seed}; inputs, then outputs, are valid on: {places} (a kernel with \
-             fewer operands uses the first of these)"
+            "inputs, then outputs, are valid on: {places} (a kernel with fewer operands uses the \
+             first of these)"
         )
     }
 }

@@ -129,5 +129,7 @@ pub(super) fn expect_usable(device: &AnyDevice) -> Verdict {
         device.axpy(2.0, x.view()?, y.view_mut()?)?;
         expect_bits("y", &y.values()?, &[3.0, 5.0, 7.0])
     };
-    check_axpy().map_err(|CaseFailure(reason)| flaw!("`axpy` after an error: {reason}"))
+    check_axpy().map_err(|CaseFailure(reason)| {
+        flaw!("`axpy` after an error: {reason}; if the check `axpy` fails, too, mend it first")
+    })
 }

@@ -229,7 +229,20 @@ fn fails_on_a_dropped_fork(device: &AnyDevice, ordered: &AnyDevice, work: Work) 
             wait_result,
             "the next wait for a queue that is ordered after a dropped fork",
         )?)?;
-        [device, ordered].into_iter().try_for_each(expect_usable)?;
+        for queue in [device, ordered] {
+            let expect_no_failure = || {
+                queue.synchronize()?;
+                expect_usable(queue)
+            };
+            expect_no_failure().map_err(|CaseFailure(reason)| {
+                flaw!(
+                    "a wait for a queue returned the failure a second time, or a wait for a queue \
+                     that is not ordered after the failed work returned it: {reason}; if the \
+                     device uses a `BufferPool`, the driver's `order_after` must not pass on \
+                     failures"
+                )
+            })?;
+        }
     }
     Ok(())
 }

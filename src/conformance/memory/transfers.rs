@@ -12,6 +12,9 @@ use proptest::prelude::*;
 /// Sizes of buffers in bytes: 0, less than a word, and near the page size.
 const SIZES: [usize; 9] = [0, 1, 3, 7, 64, 1000, 4096, 4097, 65_537];
 
+/// Size in bytes above 4 MiB, at which a device may copy in pieces; not a multiple of a word.
+const LARGE: usize = (4 << 20) + 5;
+
 /// Copy of `len` bytes to or from offset `at` of a buffer of `size` bytes.
 #[derive(Clone, Copy, Debug)]
 struct Case {
@@ -26,7 +29,8 @@ impl Case {
         let parts = ranges.map(|(at, len)| Self { size: 4099, at, len });
         let whole_buffers = SIZES.map(|size| Self { size, at: 0, len: size });
         let ends = SIZES.map(|size| Self { size, at: size, len: 0 });
-        parts.into_iter().chain(whole_buffers).chain(ends)
+        let large = [(LARGE, 0), (LARGE + 8, 3)].map(|(size, at)| Self { size, at, len: LARGE });
+        parts.into_iter().chain(whole_buffers).chain(ends).chain(large)
     }
 
     fn any() -> BoxedStrategy<Self> {

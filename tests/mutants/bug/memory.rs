@@ -9,6 +9,8 @@ macro_rules! memory_bugs {
         UploadLate => raw_copies,
         /// Bug: an upload copies only whole words and omits the remaining bytes.
         UploadDropsTail => raw_copies,
+        /// Bug: an upload of more than 4 MiB omits the bytes after the first 4 MiB.
+        LargeUploadStops => raw_copies,
         /// Bug: an upload that does not begin at the start of the buffer has no effect.
         UploadLost => raw_copies,
         /// Bug: an upload ignores its offset and writes to the start of the buffer.

@@ -27,7 +27,7 @@ pub struct Machine {
 /// One launch of a kernel.
 #[derive(Clone, Copy, Debug)]
 pub struct Launch<'a> {
-    /// Number of the GPU.
+    /// Index of the GPU, starting at 0.
     pub card: u32,
     /// Numbers of blocks in x, y and z.
     pub grid: [u32; 3],

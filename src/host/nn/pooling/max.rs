@@ -1,7 +1,7 @@
 //! Max pooling, which also stores the index of each maximum in a mask.
 
 use crate::{
-    element::{DType, Element, bf16, f16},
+    element::Element,
     error::{Error, Result, check_len},
     host::{
         cache::scratch::with_scratch,
@@ -46,7 +46,7 @@ pub(crate) fn max_pool<T: Element>(
     if y.is_empty() {
         return Ok(());
     }
-    let lowest_value = lowest_value::<T>();
+    let lowest_value = Pool2d::initial_max::<T>();
     if op.kernel == [2, 2]
         && op.stride == [2, 2]
         && (0..2).all(|i| 2 * op.output()[i] <= op.input[i])
@@ -140,7 +140,7 @@ fn forward_by_window<T: Element>(
     y: &mut [T],
     mask: &mut [i32],
 ) {
-    let ((in_len, out_len), lowest_value) = (plane_lens(op), lowest_value::<T>());
+    let ((in_len, out_len), lowest_value) = (plane_lens(op), Pool2d::initial_max::<T>());
     let task_len = planes_per_task(op) * out_len;
     let max_reducer = reducer(lowest_value, |a, b| if b > a { b } else { a });
     workers.for_each_chunk_pair((y, task_len), (mask, task_len), |task, y, mask| {
@@ -181,7 +181,7 @@ fn forward_by_plane<T: Element>(
         with_scratch(wide_x_len + wide_y_len + phases_len, |scratch: &mut [T::Acc]| {
             let (wide_x, scratch) = scratch.split_at_mut(wide_x_len);
             let (wide_y, phases) = scratch.split_at_mut(wide_y_len);
-            phases.fill(lowest_value::<T>());
+            phases.fill(Pool2d::initial_max::<T>());
             let planes = y.chunks_exact_mut(out_len).zip(mask.chunks_exact_mut(out_len));
             for (p, (y, mask)) in (task * planes_per_task..).zip(planes) {
                 let x = widened(&x[p * in_len..][..in_len], wide_x);
@@ -352,12 +352,4 @@ fn scatter<A: Float>(dy: &[A], mask: &[i32], dx: &mut [A]) -> Option<usize> {
         }
     }
     first_invalid
-}
-
-fn lowest_value<T: Element>() -> T::Acc {
-    T::acc(match T::DTYPE {
-        DType::F16 => f16::MIN.to_f64(),
-        DType::Bf16 => bf16::MIN.to_f64(),
-        DType::F32 | DType::F64 => f64::from(f32::MIN),
-    })
 }
