@@ -56,7 +56,7 @@ pub struct Pool2d {
 }
 
 impl Pool2d {
-    /// Returns the value at which [`max_pool`](crate::kernel::Convolutional::max_pool) starts each
+    /// Returns the value at which [`max_pool`](crate::kernel::Pooling::max_pool) starts each
     /// maximum, as in Caffe: the lowest finite number of `T`, or of `f32` if `T` is `f64`.
     ///
     /// ```
