@@ -22,8 +22,8 @@
 //! - An operand fills its memory, or lies between guard elements; it is valid on the host, the
 //!   device or both. An output that the kernel overwrites holds NaN before the call.
 //! - Fixed cases have operands with NaN, infinities and −0, inputs that are the same view, views
-//!   far from the start of their memory, and so many elements or rows that a 16-bit index
-//!   overflows.
+//!   far from the start of their memory, and more than 65,535 elements or rows, which exceed a
+//!   16-bit index.
 //! - The kit draws random cases from a seed, and shrinks a random case that fails.
 //! - A native kernel must use operands on the device only in its ledger scope, so that ledgers
 //!   attribute each transfer to a kernel.

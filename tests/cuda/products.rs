@@ -98,7 +98,7 @@ fn operand<T: Element, D: Device>(device: &D, len: usize, number: usize) -> Sync
     let mut memory = SyncedMemory::new(device, len * size_of::<T>());
     let mut view = ViewMut::<T, D>::new(&mut memory, len).unwrap();
     for (i, x) in view.host_mut().unwrap().iter_mut().enumerate() {
-        *x = T::from_f64(((i * 7 + number * 5 + i / 11) % 5) as f64 - 2.0);
+        *x = T::from_f64(((i * 7 + number * 3 + i / 11) % 5) as f64 - 2.0);
     }
     memory
 }

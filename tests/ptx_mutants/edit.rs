@@ -89,8 +89,9 @@ impl Edit {
     }
 }
 
-/// Applies an edit to the line of a kernel that contains `pattern`, the `occurrence`-th such line
-/// counted from 0. Returns `None` if there is no such line, or if the edit does not change it.
+/// Applies `edit` to one line of a kernel. Of the lines that contain `pattern`, `occurrence` is the
+/// index of the line to edit. Returns `None` if the kernel has no such line, or if the edit leaves
+/// the line unchanged.
 pub(crate) fn edit(
     text: &str,
     kernel: &str,

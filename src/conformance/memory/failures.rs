@@ -52,18 +52,17 @@ enum Wait {
     OrderedQueue,
 }
 
-static WAITS: [Wait; 10] = [
-    Wait::Synchronize,
-    Wait::DownloadOfOutput,
-    Wait::DownloadOfOtherMemory,
-    Wait::Number(&NUMBER_KERNELS[0]),
-    Wait::Number(&NUMBER_KERNELS[1]),
-    Wait::Number(&NUMBER_KERNELS[2]),
-    Wait::Number(&NUMBER_KERNELS[3]),
-    Wait::Number(&NUMBER_KERNELS[4]),
-    Wait::SynchronizeOfBothQueues,
-    Wait::OrderedQueue,
-];
+/// Returns all ways to wait for a queue.
+fn waits() -> impl Iterator<Item = Wait> {
+    let waits = [
+        Wait::Synchronize,
+        Wait::DownloadOfOutput,
+        Wait::DownloadOfOtherMemory,
+        Wait::SynchronizeOfBothQueues,
+        Wait::OrderedQueue,
+    ];
+    waits.into_iter().chain(NUMBER_KERNELS.iter().map(Wait::Number))
+}
 
 pub(super) fn injected_failures(runner: &CheckRunner<'_>) -> Verdict {
     let (device, fork) = (runner.device, &runner.device.fork_queue()?);
@@ -126,7 +125,7 @@ impl QueueUnderTest<'_> {
     }
 
     fn for_all_waits(&self, test: impl Fn(Wait) -> Verdict<bool>) -> Verdict<bool> {
-        for wait in WAITS {
+        for wait in waits() {
             let in_case = |flaw: CaseFailure| flaw.in_case("wait", &wait);
             if !test(wait).map_err(in_case)? {
                 return Ok(false);

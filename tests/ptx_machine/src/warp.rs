@@ -1,7 +1,5 @@
 //! The registers of a warp, and the typed access of instructions to them.
 
-use std::array;
-
 /// Number of lanes of a warp.
 pub(crate) const LANES: usize = 32;
 /// Mask of all lanes of a warp.
@@ -97,50 +95,49 @@ impl Warp {
     fn read_word<T: Copy>(&mut self, slot: u32, convert: impl Fn(u32) -> T) -> Lanes<T> {
         let slot = slot as usize;
         self.faulty |= self.active & !self.written_words[slot];
-        let from = &self.words[slot];
-        array::from_fn(|lane| convert(from[lane]))
+        self.words[slot].map(convert)
     }
 
     #[inline(always)]
     fn write_word<T: Copy>(&mut self, slot: u32, values: &Lanes<T>, convert: impl Fn(T) -> u32) {
-        let (slot, active) = (slot as usize, self.active);
-        let to = &mut self.words[slot];
-        if active == ALL {
-            for lane in 0..LANES {
-                to[lane] = convert(values[lane]);
-            }
-        } else {
-            for lane in 0..LANES {
-                let value = convert(values[lane]);
-                to[lane] = if active >> lane & 1 != 0 { value } else { to[lane] };
-            }
-        }
-        self.written_words[slot] |= active;
+        let slot = slot as usize;
+        write_lanes(&mut self.words[slot], self.active, values, convert);
+        self.written_words[slot] |= self.active;
     }
 
     #[inline(always)]
     fn read_double<T: Copy>(&mut self, slot: u32, convert: impl Fn(u64) -> T) -> Lanes<T> {
         let slot = slot as usize;
         self.faulty |= self.active & !self.written_doubles[slot];
-        let from = &self.doubles[slot];
-        array::from_fn(|lane| convert(from[lane]))
+        self.doubles[slot].map(convert)
     }
 
     #[inline(always)]
     fn write_double<T: Copy>(&mut self, slot: u32, values: &Lanes<T>, convert: impl Fn(T) -> u64) {
-        let (slot, active) = (slot as usize, self.active);
-        let to = &mut self.doubles[slot];
-        if active == ALL {
-            for lane in 0..LANES {
-                to[lane] = convert(values[lane]);
-            }
-        } else {
-            for lane in 0..LANES {
-                let value = convert(values[lane]);
-                to[lane] = if active >> lane & 1 != 0 { value } else { to[lane] };
-            }
+        let slot = slot as usize;
+        write_lanes(&mut self.doubles[slot], self.active, values, convert);
+        self.written_doubles[slot] |= self.active;
+    }
+}
+
+/// Stores the converted values of the lanes in `active`. A store to all lanes has no condition in
+/// its loop.
+#[inline(always)]
+fn write_lanes<R: Copy, T: Copy>(
+    register: &mut Lanes<R>,
+    active: u32,
+    values: &Lanes<T>,
+    convert: impl Fn(T) -> R,
+) {
+    if active == ALL {
+        for lane in 0..LANES {
+            register[lane] = convert(values[lane]);
         }
-        self.written_doubles[slot] |= active;
+    } else {
+        for lane in 0..LANES {
+            let value = convert(values[lane]);
+            register[lane] = if active >> lane & 1 != 0 { value } else { register[lane] };
+        }
     }
 }
 

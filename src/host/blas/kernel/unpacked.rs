@@ -46,6 +46,22 @@ pub(crate) fn unpacked_is_faster<S: Element>(op: &Gemm<S>) -> bool {
     }
 }
 
+/// Calls `$multiply` for each GEMM of the batch `$batch`, in a separate function that is compiled
+/// for the vector type `$V`.
+macro_rules! outlined {
+    ($V:ident, $batch:ident, $multiply:expr) => {
+        $V::outline(
+            #[inline(always)]
+            || {
+                $batch.for_each(
+                    #[inline(always)]
+                    $multiply,
+                )
+            },
+        )
+    };
+}
+
 /// Batch of GEMMs `C ← α·op(A)·op(B) + β·C` of one shape, with at most one transposed operand.
 ///
 /// [`SimdKernel::run`] is safe if all matrices `A` and `B` of the batch are valid for reads, and
@@ -64,24 +80,8 @@ impl<S: SimdScalar> SimdKernel<S> for UnpackedGemm<'_, S> {
         // SAFETY: the caller guarantees that the operands of every GEMM of the batch are valid.
         unsafe {
             match (self.trans_a, self.trans_b) {
-                (Transpose::No, Transpose::Yes) => V::outline(
-                    #[inline(always)]
-                    || {
-                        self.for_each(
-                            #[inline(always)]
-                            |p| gemm_dot::<V>(p),
-                        )
-                    },
-                ),
-                _ if self.p.m == 1 => V::outline(
-                    #[inline(always)]
-                    || {
-                        self.for_each(
-                            #[inline(always)]
-                            |p| multiply_row::<V>(p, stride_k),
-                        )
-                    },
-                ),
+                (Transpose::No, Transpose::Yes) => outlined!(V, self, |p| gemm_dot::<V>(p)),
+                _ if self.p.m == 1 => outlined!(V, self, |p| multiply_row::<V>(p, stride_k)),
                 (Transpose::No, _) => self.outer::<V, false>(),
                 (Transpose::Yes, _) => self.outer::<V, true>(),
             }
@@ -107,7 +107,7 @@ impl<S: Copy> UnpackedGemm<'_, S> {
     /// # Safety
     /// The processor supports the vector type `V`. For each GEMM, `p.a` is valid for reads of m×k
     /// elements, and `p.b` for reads of k rows of n elements. `p.c` is valid for reads and writes
-    /// of m rows of n elements, and no other thread accesses `C`.
+    /// of m rows of n elements, and no other thread accesses `C`. m is not 1.
     #[inline(always)]
     unsafe fn outer<V: SimdVector<Scalar = S>, const TRANS_A: bool>(&self) {
         let m = self.p.m;
@@ -115,45 +115,32 @@ impl<S: Copy> UnpackedGemm<'_, S> {
         // Choose the tile height that minimizes the number of rows computed twice by overlapping
         // tiles. Among tile heights with equally few redundant rows, choose the largest height.
         let fitting_sizes = sizes.iter().copied().filter(|&mr| mr <= m);
-        let mr = fitting_sizes.min_by_key(|&mr| m.div_ceil(mr) * mr).unwrap_or(match m {
-            4.. => 4,
-            2.. => 2,
-            _ => 1,
+        let mr = fitting_sizes.min_by_key(|&mr| m.div_ceil(mr) * mr).unwrap_or(if m >= 4 {
+            4
+        } else {
+            2
         });
-        macro_rules! outlined {
-            ($multiply:expr) => {
-                V::outline(
-                    #[inline(always)]
-                    || {
-                        self.for_each(
-                            #[inline(always)]
-                            $multiply,
-                        )
-                    },
-                )
-            };
-        }
-        // SAFETY: the caller meets the requirements of `outer`, and `mr` is at most m.
+        // SAFETY: the caller meets the requirements of `outer`. `mr` is at most m, unless m is 0, for
+        // which there are no tiles.
         unsafe {
             match mr {
                 12 if V::HAS_32_REGISTERS => {
-                    outlined!(|p| multiply_tiles::<V, 12>(p, strides::<S, TRANS_A>(p)))
+                    outlined!(V, self, |p| multiply_tiles::<V, 12>(p, strides::<S, TRANS_A>(p)))
                 }
                 10 if V::HAS_32_REGISTERS => {
-                    outlined!(|p| multiply_tiles::<V, 10>(p, strides::<S, TRANS_A>(p)))
+                    outlined!(V, self, |p| multiply_tiles::<V, 10>(p, strides::<S, TRANS_A>(p)))
                 }
                 8 if V::HAS_32_REGISTERS => {
-                    outlined!(|p| multiply_tiles::<V, 8>(p, strides::<S, TRANS_A>(p)))
+                    outlined!(V, self, |p| multiply_tiles::<V, 8>(p, strides::<S, TRANS_A>(p)))
                 }
                 6 if !V::HAS_32_REGISTERS => {
-                    outlined!(|p| multiply_tiles::<V, 6>(p, strides::<S, TRANS_A>(p)))
+                    outlined!(V, self, |p| multiply_tiles::<V, 6>(p, strides::<S, TRANS_A>(p)))
                 }
                 5 if !V::HAS_32_REGISTERS => {
-                    outlined!(|p| multiply_tiles::<V, 5>(p, strides::<S, TRANS_A>(p)))
+                    outlined!(V, self, |p| multiply_tiles::<V, 5>(p, strides::<S, TRANS_A>(p)))
                 }
-                4 => outlined!(|p| multiply_tiles::<V, 4>(p, strides::<S, TRANS_A>(p))),
-                2 => outlined!(|p| multiply_tiles::<V, 2>(p, strides::<S, TRANS_A>(p))),
-                _ => outlined!(|p| multiply_tiles::<V, 1>(p, strides::<S, TRANS_A>(p))),
+                4 => outlined!(V, self, |p| multiply_tiles::<V, 4>(p, strides::<S, TRANS_A>(p))),
+                _ => outlined!(V, self, |p| multiply_tiles::<V, 2>(p, strides::<S, TRANS_A>(p))),
             }
         }
     }
@@ -170,7 +157,7 @@ fn strides<S, const TRANS_A: bool>(p: &RawGemm<S>) -> (usize, usize) {
 /// Multiplies the only row of `A`, whose elements are `stride_k` apart, by `B`.
 ///
 /// # Safety
-/// The requirements of [`UnpackedGemm::outer`] hold, and m is 1.
+/// The requirements of [`UnpackedGemm::outer`] on the operands hold, and m is 1.
 #[inline(always)]
 unsafe fn multiply_row<V: SimdVector>(p: &RawGemm<V::Scalar>, stride_k: usize) {
     let prefix = if p.n >= ALIGN_MIN_VECTORS * V::WIDTH { unaligned_prefix::<V>(p) } else { 0 };
@@ -210,7 +197,7 @@ unsafe fn multiply_row<V: SimdVector>(p: &RawGemm<V::Scalar>, stride_k: usize) {
 /// Computes `C` in tiles of `MR` rows, two vectors wide.
 ///
 /// # Safety
-/// The requirements of [`UnpackedGemm::outer`] hold, and m is at least `MR`.
+/// The requirements of [`UnpackedGemm::outer`] hold, and m is 0 or at least `MR`.
 #[inline(always)]
 unsafe fn multiply_tiles<V: SimdVector, const MR: usize>(
     p: &RawGemm<V::Scalar>,
