@@ -338,11 +338,10 @@ impl<'a, T: Element> Construction<'a, T> {
         match param.propagate_down.len() {
             0 => Ok(bottoms.iter().map(|&id| self.needs_gradient[id]).collect()),
             count if count == bottoms.len() => Ok(param.propagate_down.clone()),
-            count => {
-                let reason =
-                    format!("propagate_down: {count} entries for {} bottoms", bottoms.len());
-                Err(Error::InvalidData(reason))
-            }
+            count => Err(Error::InvalidData(format!(
+                "propagate_down: expected one entry per bottom ({}), found {count}",
+                bottoms.len()
+            ))),
         }
     }
 
@@ -358,9 +357,11 @@ impl<'a, T: Element> Construction<'a, T> {
         let params = layer.params_mut();
         if !saved_blobs.is_empty() {
             if saved_blobs.len() != params.len() {
-                let reason =
-                    format!("found {} `blobs` for {} parameters", saved_blobs.len(), params.len());
-                return Err(Error::InvalidData(reason));
+                return Err(Error::InvalidData(format!(
+                    "blobs: expected one per parameter ({}), found {}",
+                    params.len(),
+                    saved_blobs.len()
+                )));
             }
             for (param, proto) in params.iter_mut().zip(saved_blobs) {
                 param.from_proto(proto, false)?;
@@ -381,7 +382,9 @@ impl<'a, T: Element> Construction<'a, T> {
         let count = node.layer.params().len();
         let specs = node.param.param.clone();
         if specs.len() > count {
-            let reason = format!("found {} `param` entries for {count} parameters", specs.len());
+            let found = specs.len();
+            let reason =
+                format!("param: expected one entry per parameter ({count}), found {found}");
             return Err(Error::InvalidData(reason));
         }
         let is_trainable = node.layer.params_are_trainable();
@@ -517,6 +520,8 @@ fn loss_weights<T: Element>(
     match param.loss_weight.len() {
         0 => Ok((0..tops).map(|top| f32::from(layer.is_loss() && top == 0)).collect()),
         given if given == tops => Ok(param.loss_weight.clone()),
-        given => Err(Error::InvalidData(format!("loss_weight: {given} entries for {tops} tops"))),
+        found => Err(Error::InvalidData(format!(
+            "loss_weight: expected one entry per top ({tops}), found {found}"
+        ))),
     }
 }

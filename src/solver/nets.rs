@@ -166,7 +166,7 @@ fn test_definitions(param: &SolverParameter) -> Result<Vec<Definition>> {
     };
     let (count, given) = (param.test_iter.len(), definitions.len());
     if count < given || (count > given && repeated_definition.is_none()) {
-        let reason = format!("test_iter: {count} entries for {given} test nets");
+        let reason = format!("test_iter: expected one entry per test net ({given}), found {count}");
         return Err(Error::InvalidData(reason));
     }
     if let Some(repeated_definition) = repeated_definition {
@@ -180,8 +180,9 @@ fn test_definitions(param: &SolverParameter) -> Result<Vec<Definition>> {
         return Err(Error::InvalidData(format!("test_iter {bad} must be positive")));
     }
     if !param.test_state.is_empty() && param.test_state.len() != count {
+        let found = param.test_state.len();
         let reason =
-            format!("test_state: {} entries for {count} test nets", param.test_state.len());
+            format!("test_state: expected one entry per test net ({count}), found {found}");
         return Err(Error::InvalidData(reason));
     }
     Ok(definitions)

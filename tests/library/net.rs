@@ -74,9 +74,15 @@ fn errors_of_invalid_net_definitions_name_the_layer_and_the_reason() {
         (layers_with_one_parameter, ["`b`", "lr_mult"]),
         (inner_product("a", "x", "y", "loss_weight: [1, 2]"), ["`a`", "loss_weight"]),
         (inner_product("a", "x", "y", "propagate_down: [true, true]"), ["`a`", "propagate_down"]),
-        (inner_product("a", "x", "y", "param {} param {} param {}"), ["`a`", "`param` entries"]),
+        (
+            inner_product("a", "x", "y", "param {} param {} param {}"),
+            ["`a`", "param: expected one entry per parameter (2), found 3"],
+        ),
         (inner_product("a", "x", "y", "include {} exclude {}"), ["`a`", "not both"]),
-        (inner_product("a", "x", "y", "blobs {}"), ["`a`", "1 `blobs` for 2 parameters"]),
+        (
+            inner_product("a", "x", "y", "blobs {}"),
+            ["`a`", "blobs: expected one per parameter (2), found 1"],
+        ),
         (r#"layer { name: "r" type: "ReLU" top: "y" }"#.into(), ["`r`", "1 bottom"]),
         (r#"layer { name: "d" type: "Data" top: "y" }"#.into(), ["`d`", "source"]),
         (long_concat + &bottoms + "}", ["`c`", "too large"]),

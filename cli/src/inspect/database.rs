@@ -90,7 +90,7 @@ impl Summary {
             let text = shape.map(|extent| extent.to_string()).join("×");
             let text = match self.shapes.len() {
                 1 => text,
-                _ => format!("{text} ({count} records)"),
+                _ => format!("{text} ({count} of {} records)", self.records),
             };
             fields.push((format!("shape{key_suffix}"), text.into()));
         }

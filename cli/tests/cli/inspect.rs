@@ -270,7 +270,9 @@ distinct labels: 2
 
     write("mixed", &[bytes([1, 2, 4], 0), bytes([3, 1, 1], 0), bytes([1, 2, 4], 0)]);
     let report = folder.run("inspect mixed").succeeded().out;
-    for line in ["shape: 1×2×4 (2 records)", "shape: 3×1×1 (1 records)", "distinct labels: 1"] {
+    for line in
+        ["shape: 1×2×4 (2 of 3 records)", "shape: 3×1×1 (1 of 3 records)", "distinct labels: 1"]
+    {
         assert!(report.lines().any(|printed| printed == line), "{line}: {report}");
     }
     let image = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/images/color.png");

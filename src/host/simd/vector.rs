@@ -145,7 +145,7 @@ pub(crate) trait SimdVector: Copy {
         // SAFETY: each of the first `WIDTH` rows is valid for reads of a vector, and `p + i·stride`
         // is valid for writes of a vector for every `i < WIDTH`.
         unsafe {
-            for group_start in (0..Self::WIDTH).step_by(4).rev() {
+            for group_start in (0..Self::WIDTH).step_by(4) {
                 let mut vectors = [Self::splat(Self::Scalar::zero()); 4];
                 for (j, vector) in vectors.iter_mut().enumerate() {
                     *vector = Self::load(rows[group_start + j]);
