@@ -200,10 +200,7 @@ mod explored_cell {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::{
-        panic::{AssertUnwindSafe, catch_unwind},
-        time::Duration,
-    };
+    use std::panic::{AssertUnwindSafe, catch_unwind};
 
     fn panic_with<G>(lock: impl FnOnce() -> G) {
         let panic_while_locked = AssertUnwindSafe(|| {
@@ -259,7 +256,8 @@ mod tests {
     #[test]
     fn a_wait_until_a_deadline_ends_at_the_deadline() {
         let (mutex, changed) = (Mutex::new(()), Condvar::new());
-        for deadline in [Instant::now(), Instant::now() + Duration::from_millis(5)] {
+        let soon = std::time::Duration::from_millis(5);
+        for deadline in [Instant::now(), Instant::now() + soon] {
             let mut guard = mutex.lock();
             let mut timed_out = false;
             while !timed_out {

@@ -1,10 +1,10 @@
 //! Small data sets for tests that train on every type of data source.
 
 #[cfg(feature = "hdf5")]
-use cortado::{CpuDevice, Net};
+use cortado::{CpuDevice, Net, proto::parse_text};
 use cortado::{
     data::LmdbWriter,
-    proto::{self, Datum, Message},
+    proto::{Datum, Message},
 };
 use std::{fs, path::Path};
 
@@ -84,7 +84,7 @@ fn write_hdf5(folder: &Path) {
                  hdf5_output_param {{ file_name: "{}" }} }}"#,
             path.display()
         );
-        let net = proto::parse_text(text, "net").unwrap();
+        let net = parse_text(text, "net").unwrap();
         let mut net = Net::<f32>::builder(&CpuDevice::new()).build(&net).unwrap();
         let fill = |name: &str, value: fn(usize) -> f32| {
             let mut data = net.blob(name).unwrap().data_mut().unwrap();
