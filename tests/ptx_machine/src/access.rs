@@ -2,6 +2,7 @@
 
 use crate::{
     block::Block,
+    counters::{Access, Counters},
     device_memory::AccessError,
     kernel::{Execute, Instruction},
     shared::SharedError,
@@ -65,6 +66,9 @@ trait Space {
     fn read(warp: &mut Warp, block: &mut Block<'_>, lane: usize, address: u64, to: &mut [u8]);
     fn write(warp: &mut Warp, block: &mut Block<'_>, lane: usize, address: u64, from: &[u8]);
 
+    /// Counts the accesses of one instruction.
+    fn count(_: &mut Counters, _: &Access<'_>) {}
+
     /// Reads consecutive bytes for all lanes at once, as many for each lane as given, and returns
     /// whether this was possible.
     fn read_all(_: &Warp, _: &mut Block<'_>, _: u64, _: usize, _: &mut [u8]) -> bool {
@@ -101,6 +105,10 @@ fn is_aligned(warp: &mut Warp, lane: usize, address: u64, bytes: usize) -> bool 
 
 impl Space for Global {
     type Address = u64;
+
+    fn count(counters: &mut Counters, access: &Access<'_>) {
+        counters.global(access);
+    }
 
     #[inline(always)]
     fn read(warp: &mut Warp, block: &mut Block<'_>, lane: usize, address: u64, to: &mut [u8]) {
@@ -164,6 +172,10 @@ fn fail_shared(warp: &mut Warp, lane: usize, address: u64, bytes: usize, error: 
 
 impl Space for Shared {
     type Address = u32;
+
+    fn count(counters: &mut Counters, access: &Access<'_>) {
+        counters.shared(access);
+    }
 
     #[inline(always)]
     fn read(warp: &mut Warp, block: &mut Block<'_>, lane: usize, address: u64, to: &mut [u8]) {
@@ -242,6 +254,10 @@ fn load_vector<E: Element<R>, R: Value, S: Space, const N: usize>(
     if warp.faulty != 0 {
         return;
     }
+    if let Some(counters) = &mut block.counters {
+        let active = warp.active;
+        S::count(counters, &Access { active, addresses: &addresses, bytes, is_store: false });
+    }
     let mut loaded = [0; MAX_BYTES * LANES];
     let loaded = &mut loaded[..bytes * LANES];
     if !(are_consecutive(warp, &addresses, bytes)
@@ -286,6 +302,10 @@ fn store_vector<E: Element<R>, R: Value, S: Space, const N: usize>(
     }
     if warp.faulty != 0 {
         return;
+    }
+    if let Some(counters) = &mut block.counters {
+        let active = warp.active;
+        S::count(counters, &Access { active, addresses: &addresses, bytes, is_store: true });
     }
     if !(are_consecutive(warp, &addresses, bytes)
         && S::write_all(warp, block, addresses[0], bytes, stored))
@@ -381,6 +401,10 @@ pub(crate) fn constant_parameter(element: &str, class: Class) -> Option<Execute>
 pub(crate) fn atomic_max(warp: &mut Warp, block: &mut Block<'_>, instruction: &Instruction) {
     let addresses = addresses::<Global>(warp, instruction);
     let values = u64::read(warp, instruction.b);
+    if let Some(counters) = &mut block.counters {
+        let active = warp.active;
+        counters.atomic(&Access { active, addresses: &addresses, bytes: 8, is_store: true });
+    }
     let mut old = [0; LANES];
     for lane in 0..LANES {
         if !warp.is_active(lane) || warp.faulty != 0 {

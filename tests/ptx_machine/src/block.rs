@@ -5,6 +5,7 @@
 
 use crate::{
     arithmetic::Precision,
+    counters::Counters,
     device_memory::DeviceMemory,
     kernel::{ENDED, End, Kernel, SPECIAL},
     random::Random,
@@ -30,6 +31,8 @@ pub(crate) struct Block<'a> {
     pub(crate) precision: Precision,
     /// Number of instructions that warps have run.
     pub(crate) instructions: u64,
+    /// Counters of the launch, if they are wanted.
+    pub(crate) counters: Option<Counters>,
 }
 
 impl Block<'_> {
@@ -140,6 +143,9 @@ impl Warp {
             let basic_block = &kernel.blocks[frame.block];
             let code = &kernel.code[basic_block.instructions.clone()];
             block.instructions += code.len() as u64 + 1;
+            if let Some(counters) = &mut block.counters {
+                counters.execute(frame.block, lanes);
+            }
             for instruction in code {
                 (instruction.execute)(self, block, instruction);
                 if self.faulty != 0 {

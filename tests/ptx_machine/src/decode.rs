@@ -4,6 +4,7 @@ mod instruction;
 
 use crate::{
     arithmetic::Precision,
+    counters::Kind,
     flow,
     kernel::{Instruction, Kernel, SPECIAL, Variable},
     shared::offset_after,
@@ -413,6 +414,7 @@ impl<'a> Decoder<'a> {
 
     fn push(&mut self, mut instruction: Instruction) {
         instruction.line = self.line;
+        instruction.kind = Kind::of(self.statement);
         self.items.push(Item::Instruction(instruction));
     }
 }

@@ -1,10 +1,12 @@
 //! C interface for the simulated driver in `tests/cuda_on_cpu`.
 //!
 //! The driver calls these functions one at a time. The environment variable `PTX_MACHINE_SEED` sets
-//! the seed, and `PTX_MACHINE_PRECISION=least` the least precision. `PTX_MACHINE_KERNELS` names a folder of PTX files, such as `sm_80/unary.ptx`, that
-//! replace the committed files of the same name. `PTX_MACHINE_LOG` names a file, to which each launch
-//! appends a line: the kernel, the numbers of blocks and threads, the number of instructions that
-//! warps ran, and the time in microseconds.
+//! the seed, and `PTX_MACHINE_PRECISION=least` the least precision. `PTX_MACHINE_KERNELS` names a
+//! folder of PTX files, such as `sm_80/unary.ptx`, that replace the committed files of the same name.
+//! `PTX_MACHINE_LOG` names a file, to which each launch appends a line: the kernel, the numbers of
+//! blocks and threads, the number of instructions that warps ran, and the time in microseconds.
+//! `PTX_MACHINE_COUNTERS` names a file, to which each launch appends a line: the kernel, the numbers
+//! of blocks and threads, and the counters.
 #![allow(unsafe_code)]
 
 use crate::{Kernel, Launch, Machine, Module, Precision};
@@ -28,6 +30,7 @@ struct State {
     /// Committed PTX files, by their text.
     files: HashMap<String, String>,
     log: Option<File>,
+    counters: Option<File>,
     precision: Precision,
 }
 
@@ -39,13 +42,17 @@ struct LoadedModule {
 static STATE: LazyLock<Mutex<State>> = LazyLock::new(|| {
     let seed = env::var("PTX_MACHINE_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
     let machine = Machine::new(seed);
-    let log = env::var_os("PTX_MACHINE_LOG").map(|path| {
-        let log = OpenOptions::new().create(true).append(true).open(&path);
-        log.unwrap_or_else(|error| panic!("{}: {error}", path.display()))
-    });
+    let open = |variable| {
+        env::var_os(variable).map(|path| {
+            let log = OpenOptions::new().create(true).append(true).open(&path);
+            log.unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+        })
+    };
+    let (log, counters) = (open("PTX_MACHINE_LOG"), open("PTX_MACHINE_COUNTERS"));
     let least = env::var_os("PTX_MACHINE_PRECISION").is_some_and(|value| value == "least");
     let precision = if least { Precision::Least } else { Precision::Best };
-    Mutex::new(State { machine, modules: HashMap::new(), files: committed_files(), log, precision })
+    let (modules, files) = (HashMap::new(), committed_files());
+    Mutex::new(State { machine, modules, files, log, counters, precision })
 });
 
 fn state() -> MutexGuard<'static, State> {
@@ -136,6 +143,13 @@ pub unsafe extern "C" fn ptx_machine_parameters(
     kernel.parameter_sizes().count()
 }
 
+/// Appends a line to a log.
+fn write(log: &mut File, line: &str) {
+    if let Err(error) = log.write_all(line.as_bytes()) {
+        eprintln!("PTX machine: {error}");
+    }
+}
+
 /// Runs a kernel. Returns false, and writes a description that ends in a zero byte to `error`, if a
 /// thread has a fault.
 ///
@@ -160,16 +174,19 @@ pub unsafe extern "C" fn ptx_machine_launch(
         values.push(unsafe { slice::from_raw_parts(*arguments.add(i), bytes) });
     }
     let launch = Launch { card: card as u32, grid, threads, arguments: &values };
-    let State { machine, log, .. } = &mut *state();
+    let State { machine, log, counters, .. } = &mut *state();
     let (start, count) = (Instant::now(), machine.instructions);
-    let result = machine.launch(kernel, &launch);
+    let result = match counters {
+        Some(file) => machine.launch_counted(kernel, &launch).map(|counters| {
+            let [blocks, threads] = [grid, threads].map(|[x, y, z]| format!("{x}x{y}x{z}"));
+            write(file, &format!("{}\t{blocks}\t{threads}\t{counters}\n", kernel.name()));
+        }),
+        None => machine.launch(kernel, &launch),
+    };
     if let Some(log) = log {
         let (count, micros) = (machine.instructions - count, start.elapsed().as_micros());
         let name = kernel.name();
-        let line = format!("{name} {grid:?} {threads:?} {count} {micros}\n");
-        if let Err(error) = log.write_all(line.as_bytes()) {
-            eprintln!("PTX machine: {error}");
-        }
+        write(log, &format!("{name} {grid:?} {threads:?} {count} {micros}\n"));
     }
     let Err(problem) = result else { return true };
     let bytes = problem.as_bytes();

@@ -1,6 +1,6 @@
 //! Decoded kernels: instructions in basic blocks.
 
-use crate::{arithmetic::Precision, block::Block, warp::Warp};
+use crate::{arithmetic::Precision, block::Block, counters::Kind, warp::Warp};
 use std::{ops::Range, sync::Arc};
 
 /// Runs one instruction for the active lanes of a warp.
@@ -20,12 +20,14 @@ pub(crate) struct Instruction {
     pub(crate) list: Box<[u32]>,
     /// Line of the PTX file.
     pub(crate) line: u32,
+    pub(crate) kind: Kind,
 }
 
 impl Instruction {
     /// Returns an instruction without operands.
     pub(crate) fn new(execute: Execute) -> Self {
-        Self { execute, to: 0, a: 0, b: 0, c: 0, offset: 0, list: Box::default(), line: 0 }
+        let (list, kind) = (Box::default(), Kind::Move);
+        Self { execute, to: 0, a: 0, b: 0, c: 0, offset: 0, list, line: 0, kind }
     }
 }
 

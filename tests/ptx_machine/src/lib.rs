@@ -14,6 +14,8 @@
 //! For results that the ISA leaves open, [`Precision`] chooses between the best and the least precise
 //! that it allows.
 //!
+//! On request, the machine counts what determines the speed of a launch on a GPU ([`Counters`]).
+//!
 //! A fault ends the launch with an error that names the kernel, the line of the PTX file, the thread
 //! and the address.
 
@@ -26,6 +28,7 @@ mod text;
 mod flow;
 mod warp;
 mod shared;
+mod counters;
 mod block;
 mod access;
 mod matrix;
@@ -36,6 +39,7 @@ mod machine;
 pub mod interface;
 
 pub use arithmetic::Precision;
+pub use counters::{Counters, Kind, Requests};
 pub use device_memory::DeviceMemory;
 pub use kernel::Kernel;
 pub use machine::{Launch, Machine};

@@ -3,6 +3,7 @@
 use crate::{
     arithmetic::Precision,
     block::{self, Block, Dim},
+    counters::Counters,
     decode::decode,
     device_memory::{DeviceMemory, Tags},
     kernel::Kernel,
@@ -53,6 +54,25 @@ impl Machine {
 
     /// Runs a kernel. Returns an error that describes the first fault of a thread.
     pub fn launch(&mut self, kernel: &Kernel, launch: &Launch<'_>) -> Result<(), String> {
+        self.launch_with(kernel, launch, None).map(drop)
+    }
+
+    /// Like [`launch`](Self::launch), but returns the counters of the launch.
+    pub fn launch_counted(
+        &mut self,
+        kernel: &Kernel,
+        launch: &Launch<'_>,
+    ) -> Result<Counters, String> {
+        let counters = self.launch_with(kernel, launch, Some(Counters::new(kernel)))?;
+        Ok(counters.expect("the launch returns the counters that it was given"))
+    }
+
+    fn launch_with(
+        &mut self,
+        kernel: &Kernel,
+        launch: &Launch<'_>,
+        counters: Option<Counters>,
+    ) -> Result<Option<Counters>, String> {
         let invalid =
             |problem: String| format!("{}: kernel `{}`: {problem}", kernel.file, kernel.name);
         let count: u32 = launch.threads.iter().product();
@@ -95,6 +115,7 @@ impl Machine {
             index: [0; 3],
             precision: kernel.precision,
             instructions: 0,
+            counters,
         };
         let mut indices: Vec<Dim> = Vec::new();
         for z in 0..launch.grid[2] {
@@ -112,6 +133,11 @@ impl Machine {
             }
         }
         self.instructions += block.instructions;
-        result
+        result?;
+        let mut counters = block.counters;
+        if let Some(counters) = &mut counters {
+            counters.finish(kernel);
+        }
+        Ok(counters)
     }
 }

@@ -8,6 +8,7 @@ use crate::{
     arithmetic::{Precision, add_toward_zero, canonical},
     block::Block,
     convert::{bf16_to_f32, f16_to_f32},
+    counters::Access,
     kernel::{Execute, Instruction},
     warp::{ALL, LANES, Lanes, Value, Warp},
 };
@@ -37,10 +38,17 @@ fn load_four<const TRANSPOSED: bool>(
         return;
     }
     let addresses = u32::read(warp, instruction.a);
+    let addresses =
+        addresses.map(|address| u64::from(address).wrapping_add(instruction.offset as u64));
+    if let Some(counters) = &mut block.counters {
+        let rows =
+            Access { active: warp.active, addresses: &addresses, bytes: 16, is_store: false };
+        counters.shared(&rows);
+    }
     let mut rows = [[0u16; 8]; LANES];
     for lane in 0..LANES {
         let mut bytes = [0; 16];
-        let address = u64::from(addresses[lane]).wrapping_add(instruction.offset as u64);
+        let address = addresses[lane];
         access::read_shared(warp, block, lane, address, &mut bytes);
         for (element, pair) in rows[lane].iter_mut().zip(bytes.chunks_exact(2)) {
             *element = u16::from_le_bytes([pair[0], pair[1]]);

@@ -1,7 +1,7 @@
 //! Small kernels for tests, and device memory for them.
 #![allow(unsafe_code, dead_code)]
 
-use ptx_machine::{Launch, Machine, Module, Precision};
+use ptx_machine::{Counters, Launch, Machine, Module, Precision};
 
 /// Returns PTX with the kernel `test`, which has the parameter `memory`, an address. The register
 /// `%rd0` holds the address, and `%r0` the number of the thread.
@@ -41,6 +41,21 @@ pub(crate) fn run_on(
     memory: &[Option<u32>],
 ) -> Result<Vec<u32>, String> {
     let kernel = module.kernel("test", precision)?;
+    let mut machine = Machine::new(seed);
+    with_memory(&mut machine, memory, |machine, address| {
+        let launch = Launch { card: 0, grid, threads: [threads, 1, 1], arguments: &[address] };
+        machine.launch(&kernel, &launch)
+    })
+    .map(|((), words)| words)
+}
+
+/// Calls `launch` with the address of device memory that contains `memory`. Returns the result and
+/// the memory afterwards.
+fn with_memory<T>(
+    machine: &mut Machine,
+    memory: &[Option<u32>],
+    launch: impl FnOnce(&mut Machine, &[u8]) -> Result<T, String>,
+) -> Result<(T, Vec<u32>), String> {
     let mut words: Vec<u32> = memory.iter().map(|word| word.unwrap_or(0)).collect();
     // The alignment of a driver's allocation.
     let mut buffer = vec![0u8; 4 * words.len() + 256];
@@ -49,21 +64,31 @@ pub(crate) fn run_on(
     for (bytes, word) in buffer[offset..].chunks_exact_mut(4).zip(&words) {
         bytes.copy_from_slice(&word.to_le_bytes());
     }
-    let mut machine = Machine::new(seed);
-    // SAFETY: the buffer outlives the machine, and is not accessed until the launch has ended.
+    // SAFETY: the buffer outlives the launch, the only one of the machine, and is not accessed until
+    // the launch has ended.
     unsafe { machine.memory.add(start as u64, 4 * words.len() as u64, Some(0)) };
     for (i, word) in memory.iter().enumerate() {
         if word.is_some() {
             machine.memory.mark_written(start as u64 + 4 * i as u64, 4);
         }
     }
-    let address = (start as u64).to_le_bytes();
-    let launch = Launch { card: 0, grid, threads: [threads, 1, 1], arguments: &[&address] };
-    machine.launch(&kernel, &launch)?;
+    let result = launch(machine, &(start as u64).to_le_bytes())?;
     for (bytes, word) in buffer[offset..].chunks_exact(4).zip(&mut words) {
         *word = u32::from_le_bytes(bytes.try_into().unwrap());
     }
-    Ok(words)
+    Ok((result, words))
+}
+
+/// Runs the kernel `test` in one block, on written memory, and returns the counters.
+pub(crate) fn count(module: &Module, threads: u32, memory: &[u32]) -> Result<Counters, String> {
+    let kernel = module.kernel("test", Precision::Best)?;
+    let memory: Vec<_> = memory.iter().copied().map(Some).collect();
+    let counted = with_memory(&mut Machine::new(1), &memory, |machine, address| {
+        let launch =
+            Launch { card: 0, grid: [1; 3], threads: [threads, 1, 1], arguments: &[address] };
+        machine.launch_counted(&kernel, &launch)
+    });
+    counted.map(|(counters, _)| counters)
 }
 
 /// Runs the kernel `test` in one block, on written memory.
