@@ -136,6 +136,16 @@ pub enum Error {
         /// The backend's error.
         source: BoxError,
     },
+    /// An exchange of data between two processes of a training run that failed. The message names
+    /// both processes.
+    Communication {
+        /// Rank of the process that reports the error.
+        rank: usize,
+        /// Rank of the process with which the exchange failed.
+        peer: usize,
+        /// Description of the failure, such as an ended process or a wrong number of bytes.
+        reason: String,
+    },
     /// A training run whose objective or weights became NaN or infinite. The message names the
     /// iteration, and the layer and blob of the first such value.
     Diverged(String),
@@ -226,6 +236,9 @@ impl fmt::Display for Error {
             ),
             Self::Denied { what } => write!(f, "denied: {what}"),
             Self::Device { device, source } => write!(f, "device `{device}`: {source}"),
+            Self::Communication { rank, peer, reason } => {
+                write!(f, "process {rank}: exchange with process {peer}: {reason}")
+            }
             Self::UnknownDevice { name, known } => {
                 let suggestion = did_you_mean(name, known.split(", "));
                 write!(f, "unknown device `{name}`{suggestion}; this build knows: {known}")

@@ -82,6 +82,7 @@ pub mod atomic_fs; // atomic file writes
 mod sync; // thread synchronization
 pub mod element; // element types
 mod cast; // casts between slices of plain data
+pub mod communicator; // communication between processes
 pub mod shape; // blob shapes
 pub mod op; // parameters of kernels
 pub mod host; // host kernels on slices
