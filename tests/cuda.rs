@@ -21,6 +21,8 @@ mod elementwise;
 mod products;
 #[path = "cuda/steps.rs"]
 mod steps;
+#[path = "cuda/usage.rs"]
+mod usage;
 
 use cortado::{
     Blob, Device, Error, Memory, Result, Src, SyncedMemory, View, ViewMut,

@@ -1,4 +1,4 @@
-//! Numbers of bytes on the command line, such as `2GiB`.
+//! Numbers of bytes on the command line, such as `2GiB`, and in printed tables.
 
 /// Units of byte sizes, and the number of bytes of each unit.
 const UNITS: [(&str, u64); 9] = [
@@ -22,6 +22,11 @@ pub(super) fn byte_size(text: &str) -> Result<usize, String> {
     let bytes = number.parse::<u64>().ok().and_then(|number| number.checked_mul(unit));
     let bytes = bytes.and_then(|bytes| usize::try_from(bytes).ok()).filter(|&bytes| bytes > 0);
     bytes.ok_or_else(|| "expected a number of bytes above 0, such as 512MiB or 2GiB".into())
+}
+
+/// Formats a number of bytes in MiB, without the unit.
+pub(super) fn mebibytes(bytes: usize) -> String {
+    format!("{:.1}", bytes as f64 / f64::from(1 << 20))
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The command `cortado device-query`, which lists the devices of the machine.
 
 use super::{
+    byte_size::mebibytes,
     device_args::{GpuArg, gpu, resolve_gpus},
     output::print,
     table::align_columns,
@@ -10,6 +11,7 @@ use cortado::kernel::traits::*;
 use cortado::{
     device::{self, AnyDevice, DeviceOptions},
     error::Result,
+    memory::{MemoryUsage, PoolUsage},
 };
 
 /// List the devices of this machine, with their properties
@@ -34,21 +36,36 @@ impl DeviceQuery {
             (None, []) => device_names,
             (None, gpus) => resolve_gpus(gpus, &device_names)?,
         };
-        let descriptions = names.iter().map(|name| match open(name) {
+        let describe = |name| open(name).and_then(|device| describe_device(&device));
+        let descriptions = names.iter().map(|name| match describe(name) {
             // A GPU that cortado cannot use must not hide the other devices.
             Err(error) if lists_all => Ok(format!("{name}\n  not usable  {error}\n")),
-            device => Ok(describe_device(&device?)),
+            description => description,
         });
         print(&descriptions.collect::<Result<Vec<_>>>()?.join("\n"))
     }
 }
 
-/// Formats the name and the properties of a device.
-fn describe_device(device: &AnyDevice) -> String {
+/// Formats the name, the properties and the memory usage of a device.
+fn describe_device(device: &AnyDevice) -> Result<String> {
     let memory = if device.host_mapping().is_some() { "shared with the host" } else { "separate" };
     let threads = device.host_workers().count().to_string();
     let mut rows = device.properties();
+    rows.extend(device.memory_usage()?.iter().flat_map(usage_rows));
     rows.extend([("address space", memory.to_owned()), ("host threads", threads)]);
     let rows = rows.into_iter().map(|(name, value)| vec![format!("  {name}"), value]);
-    format!("{}\n{}", device.name(), align_columns(&rows.collect::<Vec<_>>(), 2))
+    Ok(format!("{}\n{}", device.name(), align_columns(&rows.collect::<Vec<_>>(), 2)))
+}
+
+/// Returns the names and values of a device's memory usage.
+fn usage_rows(usage: &MemoryUsage) -> Vec<(&'static str, String)> {
+    let MemoryUsage { total, free, pool } = *usage;
+    let free = format!("{} of {} MiB", mebibytes(free), mebibytes(total));
+    let amount = |now, peak| format!("{} MiB, at most {} MiB", mebibytes(now), mebibytes(peak));
+    let mut rows = vec![("free memory", free)];
+    if let Some(PoolUsage { used, peak_used, reserved, peak_reserved }) = pool {
+        rows.push(("pool memory in use", amount(used, peak_used)));
+        rows.push(("pool memory reserved", amount(reserved, peak_reserved)));
+    }
+    rows
 }

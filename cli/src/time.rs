@@ -1,6 +1,7 @@
 //! The command `cortado time`, which times the layers of a net.
 
 use super::{
+    byte_size::mebibytes,
     copy_args::CopyArgs,
     device_args::DeviceArgs,
     escape::escape_control,
@@ -13,6 +14,7 @@ use cortado::device::AnyDevice;
 use cortado::kernel::traits::*;
 use cortado::{
     error::Result,
+    memory::{MemoryUsage, PoolUsage},
     net::{MemoryUse, Net},
     proto::{LayerParameter, read_net},
 };
@@ -83,7 +85,8 @@ impl Time {
             .reuse_memory(self.forward_only && self.phase == PhaseArg::Test)
             .build_from(&definition, &self.model)?;
         self.copy.copy(&mut net, &self.weights)?;
-        print(&report(&measure(&mut net, self.iterations, self.forward_only)?, &net.memory_use()?))
+        let times = measure(&mut net, self.iterations, self.forward_only)?;
+        print(&report(&times, &net.memory_use()?, device.memory_usage()?))
     }
 }
 
@@ -208,7 +211,8 @@ fn flops(net: &Net<f32>, index: usize, param: &LayerParameter) -> Option<f64> {
     Some(2.0 * elements as f64 * weights.count() as f64 / f64::from(filters.max(1)))
 }
 
-fn report(times: &Measurements, memory: &MemoryUse) -> String {
+/// Formats the measured times, the memory of the net's blobs, and the device's memory usage.
+fn report(times: &Measurements, memory: &MemoryUse, usage: Option<MemoryUsage>) -> String {
     let Measurements { rows, passes, data_wait } = times;
     let [forward, backward] = passes.each_ref().map(|seconds| median(seconds));
     let medians = rows.iter().flat_map(|row| [median(&row.forward), median(&row.backward)]);
@@ -242,6 +246,10 @@ fn report(times: &Measurements, memory: &MemoryUse) -> String {
              {params} MiB of parameters, {param_gradients} MiB of parameter gradients"
         ),
     );
+    if let Some(PoolUsage { peak_used, peak_reserved, .. }) = usage.and_then(|usage| usage.pool) {
+        let [used, reserved] = [peak_used, peak_reserved].map(mebibytes);
+        line("Peak memory of the device", format!("{used} MiB in use, {reserved} MiB reserved"));
+    }
     if let Some(peak) = peak_resident() {
         line("Peak memory of the process", format!("{} MiB", mebibytes(peak)));
     }
@@ -259,10 +267,6 @@ fn median(values: &[f64]) -> Option<f64> {
 
 fn milliseconds(seconds: Option<f64>) -> String {
     seconds.map_or(String::new(), |seconds| format!("{:.3}", seconds * 1e3))
-}
-
-fn mebibytes(bytes: usize) -> String {
-    format!("{:.1}", bytes as f64 / f64::from(1 << 20))
 }
 
 /// Returns the peak resident memory of this process in bytes on Linux, and `None` on other systems.

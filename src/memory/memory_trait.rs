@@ -4,6 +4,7 @@ use super::{
     failure_kind::FailureKind,
     host_bytes::HostBytes,
     ledger::{context::fallback_event, kernel_call::KernelCall},
+    memory_usage::MemoryUsage,
 };
 use crate::{error::Result, host::Workers};
 use std::fmt::Debug;
@@ -160,6 +161,15 @@ pub trait Memory: Clone + Debug + Send + Sync + 'static {
     /// memory. By default, `properties` returns an empty list.
     fn properties(&self) -> Vec<(&'static str, String)> {
         Vec::new()
+    }
+
+    /// Returns the sizes of the device's total and free memory, and of the device's memory pool. By
+    /// default, `memory_usage` returns `None`, for devices that do not report their usage.
+    ///
+    /// # Errors
+    /// Returns the error of a device that cannot be used.
+    fn memory_usage(&self) -> Result<Option<MemoryUsage>> {
+        Ok(None)
     }
 
     /// Called before a fallback, that is, before `kernel` runs on the host because this device does

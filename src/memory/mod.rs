@@ -19,6 +19,7 @@ mod host_bytes;
 mod memory_limit;
 pub mod ledger;
 mod memory_trait;
+mod memory_usage;
 mod synced;
 mod view;
 
@@ -31,5 +32,6 @@ pub use host_bytes::{HostBytes, HostStorage};
 pub use ledger::KernelCall;
 pub(crate) use memory_limit::{CountedBytes, MemoryLimit};
 pub use memory_trait::{CompiledHere, Mapping, Memory, StaleAllocation};
+pub use memory_usage::{MemoryUsage, PoolUsage};
 pub use view::{DeviceSlice, DeviceSliceMut, Src, View, ViewMut};
 pub use {coherent_bytes::Head, erased::AnyBuffer, synced::SyncedMemory};

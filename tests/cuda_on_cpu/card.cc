@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <algorithm>
 
 #include "execution.h"
 
@@ -86,6 +87,9 @@ Code Card::allocate(uint64_t *address, size_t bytes) {
     memory[*address] = bytes;
     memory_added(*address, bytes, number);
     allocated_bytes += bytes;
+    peak_allocated = std::max(peak_allocated, allocated_bytes);
+    reserved = std::max(reserved, allocated_bytes);
+    peak_reserved = std::max(peak_reserved, reserved);
     return SUCCESS;
 }
 
@@ -105,6 +109,11 @@ Code Card::release(uint64_t address) {
     freed_bytes += bytes;
     trim_freed(MAX_FREED_BYTES);
     return SUCCESS;
+}
+
+void Card::trim_pool() {
+    trim_freed(0);
+    reserved = allocated_bytes;
 }
 
 bool Card::holds(uint64_t address, size_t bytes) const { return is_within(memory, address, bytes); }

@@ -54,6 +54,9 @@ struct Card {
     // PTX of the modules that are loaded.
     std::multiset<std::string> modules;
     size_t allocated_bytes = 0;
+    // Largest number of allocated bytes, the number of bytes that the memory pool has reserved, and
+    // the largest number of reserved bytes.
+    size_t peak_allocated = 0, reserved = 0, peak_reserved = 0;
     // Sizes of the allocated blocks in bytes, keyed by address.
     std::map<uint64_t, size_t> memory;
     // Recently freed blocks of memory, which stay poisoned so that the driver detects writes to
@@ -65,6 +68,8 @@ struct Card {
     // Allocates memory and sets every bit to 1, so that floating-point elements are NaN.
     Code allocate(uint64_t *address, size_t bytes);
     Code release(uint64_t address);
+    // Returns the unused reserved memory of the memory pool to the simulated GPU.
+    void trim_pool();
     bool holds(uint64_t address, size_t bytes) const;
     // Runs all queued work items of all queues of the simulated GPU.
     void drain();

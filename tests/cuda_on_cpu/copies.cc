@@ -38,6 +38,8 @@ ENTRY cuMemPoolCreate(void **pool, const void *properties) {
     memcpy(words, properties, sizeof words);
     if (words[0] != 1 || words[1] != 0 || words[2] != 1 || words[3] >= CARDS) return INVALID_VALUE;
     if (!has_memory_pools(words[3])) return NOT_SUPPORTED;
+    Card &owner = card(words[3]);
+    owner.peak_allocated = owner.reserved = owner.peak_reserved = owner.allocated_bytes;
     *pool = new Pool{words[3]};
     return SUCCESS;
 }
@@ -52,9 +54,35 @@ ENTRY cuMemPoolSetAttribute(void *, int attribute, void *) {
     return attribute == 4 ? SUCCESS : INVALID_VALUE;
 }
 
+// The simulated driver counts the memory of the whole GPU, because a GPU has at most one pool. Drivers
+// before CUDA 11.3 do not report the usage of a pool.
+ENTRY cuMemPoolGetAttribute(void *pool, int attribute, void *value) {
+    REQUIRE_CARD;
+    if (static_cast<Pool *>(pool)->card != card.number || driver_version() < 11030) {
+        return INVALID_VALUE;
+    }
+    auto &bytes = *static_cast<uint64_t *>(value);
+    switch (attribute) {
+        case 5: bytes = card.reserved; break;
+        case 6: bytes = card.peak_reserved; break;
+        case 7: bytes = card.allocated_bytes; break;
+        case 8: bytes = card.peak_allocated; break;
+        default: return INVALID_VALUE;
+    }
+    return SUCCESS;
+}
+
+// The memory that the pool has reserved is not free.
+ENTRY cuMemGetInfo_v2(size_t *free_bytes, size_t *total) {
+    REQUIRE_CARD;
+    *total = card.capacity;
+    *free_bytes = card.capacity - (has_memory_pools(card.number) ? card.reserved : card.allocated_bytes);
+    return SUCCESS;
+}
+
 ENTRY cuMemPoolTrimTo(void *, size_t) {
     REQUIRE_CARD;
-    card.trim_freed(0);
+    card.trim_pool();
     return SUCCESS;
 }
 

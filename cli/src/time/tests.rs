@@ -34,7 +34,7 @@ fn timed_report(rest: &str, last: &str, milliseconds: u64) -> String {
     let device = CpuDevice::with_threads(1).unwrap();
     let builder = Net::<f32>::builder(&device).sources(sources);
     let mut net = builder.build(&parse_text(&text, "text").unwrap()).unwrap();
-    report(&measure(&mut net, 12, true).unwrap(), &net.memory_use().unwrap())
+    report(&measure(&mut net, 12, true).unwrap(), &net.memory_use().unwrap(), None)
 }
 
 /// Parses the wait for data in a report of `cortado time`: milliseconds per pass, and percentage of

@@ -21,6 +21,13 @@ fn gpus_are_listed_and_used_by_name_and_number() {
     for part in ["cuda:0", "cuda:1", "compute capability", "8.0", "CUDA 13.0", "memory pools"] {
         assert!(device_list.contains(part), "{device_list}");
     }
+    for row in ["free memory", "2048.0 MiB\n", "pool memory in use", "pool memory reserved"] {
+        assert!(device_list.contains(row), "{row}: {device_list}");
+    }
+    let times = run("time --model net.prototxt --iterations 1 --gpu 0").succeeded().out;
+    let peak = times.lines().find_map(|line| line.strip_prefix("Peak memory of the device: "));
+    let used: f64 = peak.and_then(|peak| peak.split(' ').next()?.parse().ok()).expect(&times);
+    assert!(used > 0.0, "{times}");
     assert!(run("device-query").succeeded().out.contains("cuda:0"));
     assert!(!run("device-query --device cuda:1").succeeded().out.contains("cuda:0"));
     run("device-query --gpu 9").failed_with(&["device cuda:9 not found", "cpu, cuda:0, cuda:1"]);

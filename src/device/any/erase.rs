@@ -11,7 +11,7 @@ use crate::{
     element::{Element, bf16, f16},
     error::Result,
     host::Workers,
-    memory::{FailureKind, KernelCall, Memory, MemoryLimit},
+    memory::{FailureKind, KernelCall, Memory, MemoryLimit, MemoryUsage},
 };
 use std::{any::Any, sync::Arc};
 
@@ -60,6 +60,9 @@ impl<D: Device> ErasedDevice for D {
     }
     fn properties(&self) -> Vec<(&'static str, String)> {
         Memory::properties(self)
+    }
+    fn memory_usage(&self) -> Result<Option<MemoryUsage>> {
+        Memory::memory_usage(self)
     }
     fn on_fallback(&self, kernel: &KernelCall) -> Result<()> {
         Memory::on_fallback(self, kernel)

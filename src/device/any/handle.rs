@@ -7,7 +7,7 @@ use crate::{
     host::Workers,
     memory::{
         AnyBuffer, CompiledHere, CountedBytes, ErasedMemory, FailureKind, HostBytes, KernelCall,
-        Mapping, Memory, MemoryLimit, StaleAllocation,
+        Mapping, Memory, MemoryLimit, MemoryUsage, StaleAllocation,
     },
 };
 use std::{any::Any, fmt, sync::Arc};
@@ -103,6 +103,7 @@ pub(super) trait ErasedDevice: ErasedMemory {
     fn with_limit(&self, limit: Arc<MemoryLimit>) -> AnyDevice;
     fn host_workers(&self) -> &Workers;
     fn properties(&self) -> Vec<(&'static str, String)>;
+    fn memory_usage(&self) -> Result<Option<MemoryUsage>>;
     fn on_fallback(&self, kernel: &KernelCall) -> Result<()>;
     fn inject_failure(&self, failure: FailureKind) -> bool;
 }
@@ -149,6 +150,9 @@ impl Memory for AnyDevice {
     }
     fn properties(&self) -> Vec<(&'static str, String)> {
         self.0.device.properties()
+    }
+    fn memory_usage(&self) -> Result<Option<MemoryUsage>> {
+        self.0.device.memory_usage()
     }
     fn on_fallback(&self, kernel: &KernelCall) -> Result<()> {
         self.0.device.on_fallback(kernel)

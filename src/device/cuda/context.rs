@@ -9,13 +9,14 @@ use super::{
 };
 use crate::{
     error::{Error, Result},
+    memory::MemoryUsage,
     sync::{Mutex, OnceLock},
 };
 use cust::{
     CudaApiVersion,
     context::{Context as Primary, CurrentContext},
     device::{Device, DeviceAttribute},
-    sys::{CUdeviceptr, CUresult, CUstream, cuCtxSetCurrent},
+    sys::{CUdeviceptr, CUresult, CUstream, cuCtxSetCurrent, cuMemGetInfo_v2},
 };
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -137,6 +138,16 @@ impl Context {
             true => Error::OutOfMemory { device: self.name.clone(), bytes },
             false => self.error(failure),
         })
+    }
+
+    /// Returns the sizes of the GPU's total and free memory, and of the memory pool.
+    pub(super) fn memory_usage(&self) -> Result<MemoryUsage> {
+        self.enter()?;
+        let (mut free, mut total) = (0, 0);
+        // SAFETY: both sizes are valid for writes.
+        self.check("cuMemGetInfo", unsafe { cuMemGetInfo_v2(&mut free, &mut total) })?;
+        let pool = self.pool.usage().map_err(|failure| self.error(failure))?;
+        Ok(MemoryUsage { total, free, pool })
     }
 
     /// Returns the names and values of the GPU's and the driver's properties.

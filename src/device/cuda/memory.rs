@@ -4,7 +4,7 @@ use super::{CudaBuffer, CudaDevice, pinned_bytes::PinnedBytes, stream::Stream};
 use crate::{
     error::{Error, Result},
     host::Workers,
-    memory::{CompiledHere, HostBytes, Memory},
+    memory::{CompiledHere, HostBytes, Memory, MemoryUsage},
 };
 use cust::sys::{CUdeviceptr, cuMemcpyDtoHAsync_v2, cuMemcpyHtoDAsync_v2};
 use std::sync::Arc;
@@ -74,6 +74,10 @@ impl Memory for CudaDevice {
         let cublas = self.cublas.as_ref().and_then(|cublas| cublas.version());
         properties.extend(cublas.map(|version| ("cuBLAS", version)));
         properties
+    }
+
+    fn memory_usage(&self) -> Result<Option<MemoryUsage>> {
+        self.context().memory_usage().map(Some)
     }
 }
 

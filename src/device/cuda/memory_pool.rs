@@ -1,13 +1,17 @@
 //! Stream-ordered pool of device memory: allocations and frees take effect in queue order.
 
 use super::error::{CudaFailure, check_driver};
+use crate::memory::PoolUsage;
 use cust::sys::{
-    CUdeviceptr, CUmemAllocationHandleType_enum::CU_MEM_HANDLE_TYPE_NONE,
-    CUmemAllocationType_enum::CU_MEM_ALLOCATION_TYPE_PINNED, CUmemLocation_st,
+    CUdeviceptr,
+    CUmemAllocationHandleType_enum::CU_MEM_HANDLE_TYPE_NONE,
+    CUmemAllocationType_enum::CU_MEM_ALLOCATION_TYPE_PINNED,
+    CUmemLocation_st,
     CUmemLocationType_enum::CU_MEM_LOCATION_TYPE_DEVICE,
-    CUmemPool_attribute_enum::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, CUmemPoolProps_st, CUmemoryPool,
-    CUstream, cuMemAlloc_v2, cuMemAllocFromPoolAsync, cuMemFree_v2, cuMemFreeAsync,
-    cuMemPoolCreate, cuMemPoolDestroy, cuMemPoolSetAttribute, cuMemPoolTrimTo, cuStreamSynchronize,
+    CUmemPool_attribute_enum::{self as Attribute, *},
+    CUmemPoolProps_st, CUmemoryPool, CUresult, CUstream, cuMemAlloc_v2, cuMemAllocFromPoolAsync,
+    cuMemFree_v2, cuMemFreeAsync, cuMemPoolCreate, cuMemPoolDestroy, cuMemPoolGetAttribute,
+    cuMemPoolSetAttribute, cuMemPoolTrimTo, cuStreamSynchronize,
 };
 use std::ptr;
 
@@ -89,6 +93,30 @@ impl MemoryPool {
                 }
             }
         };
+    }
+
+    /// Returns the usage of the driver's pool, or `None` without a pool. Drivers before CUDA 11.3
+    /// have pools but do not report their usage; for these drivers, too, `usage` returns `None`.
+    pub(super) fn usage(&self) -> Result<Option<PoolUsage>, CudaFailure> {
+        let Some(raw) = self.raw else { return Ok(None) };
+        let bytes = |attribute: Attribute| {
+            let mut bytes = 0u64;
+            // SAFETY: the pool is live, and all four attributes are a `u64`.
+            let result = unsafe { cuMemPoolGetAttribute(raw, attribute, (&raw mut bytes).cast()) };
+            check_driver("cuMemPoolGetAttribute", result).map(|()| bytes as usize)
+        };
+        let used = match bytes(CU_MEMPOOL_ATTR_USED_MEM_CURRENT) {
+            Err(failure) if failure.code == CUresult::CUDA_ERROR_INVALID_VALUE as u32 => {
+                return Ok(None);
+            }
+            used => used?,
+        };
+        Ok(Some(PoolUsage {
+            used,
+            peak_used: bytes(CU_MEMPOOL_ATTR_USED_MEM_HIGH)?,
+            reserved: bytes(CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT)?,
+            peak_reserved: bytes(CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH)?,
+        }))
     }
 
     /// Returns the pool's cached memory to the GPU.
