@@ -40,7 +40,7 @@ pub(crate) const RESIZED_LEN: usize = 32 << 20;
 pub(crate) const TIME_STEPS: usize = 1 << 16;
 /// The number of bytes that a reader of an HDF5 file may read in addition to [`EXPANDED_RATIO`]
 /// times the file's length. Because of links and B-trees, the reader may read the same bytes
-/// several times. For a valid file with 1000 layers, the reader reads about 200 MB in total.
+/// several times. For a valid HDF5 file with 1000 layers, the reader reads about 200 MB in total.
 #[cfg(feature = "hdf5")]
 pub(crate) const HDF5_READ_FLOOR: u64 = 256 << 20;
 /// The maximum number of warnings about one binary message.

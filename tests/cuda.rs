@@ -456,7 +456,8 @@ fn dropping_the_last_device_on_a_gpu_leaves_no_released_context_current() {
 fn allocation_waits_for_the_frees_of_other_queues() {
     let name = "allocation_waits_for_the_frees_of_other_queues";
     or_skip!(driver());
-    // GPU 3 has only 1 MiB of memory, which other tests also allocate.
+    // GPU 3 has only 1 MiB of memory, and other tests also allocate on GPU 3, so the test runs in a
+    // child process.
     if is_child(name, "CUDA_ON_CPU_DRIVER", "13000") {
         let device = gpu(3).unwrap();
         let queue = device.fork_queue().unwrap();

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 /// Classify an image, with the arguments of Caffe's example program `classification`
 ///
-/// `cortado classify` accepts several images, and has a flag for each of the other files.
+/// `cortado classify` accepts several images, and has a flag for each file that is not an image.
 #[derive(Args)]
 #[command(
     hide = true,

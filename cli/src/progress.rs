@@ -83,8 +83,8 @@ impl Progress {
     }
 }
 
-/// Importance of a part of the progress line, in ascending order. A narrow terminal shows only the
-/// more important parts.
+/// Importance of a part of the progress line, in ascending order. On a narrow terminal, the
+/// progress line contains only its more important parts.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Priority {
     Rate,

@@ -28,7 +28,7 @@ impl<T: Element, D: Device> Blob<T, D> {
     /// Returns the element of the diff at `indices`; missing trailing indices count as 0.
     ///
     /// # Errors
-    /// Errors of [`data_at`](Self::data_at).
+    /// Returns any error from [`data_at`](Self::data_at).
     pub fn diff_at(&self, indices: &[usize]) -> Result<T> {
         Ok(self.diff()?.host()?[self.shape().offset(indices)?])
     }

@@ -97,7 +97,8 @@ impl<T: Element, D: Device> Blob<T, D> {
     /// Writes the convolution to `y`, like [`conv2d`](Self::conv2d).
     ///
     /// # Errors
-    /// Errors of [`conv2d`](Self::conv2d); [`Error::Shape`] unless `y` has the shape of the result.
+    /// Returns any error from [`conv2d`](Self::conv2d), and [`Error::Shape`] unless `y` has the
+    /// shape of the result.
     #[track_caller]
     pub fn conv2d_into(
         &self,
@@ -148,7 +149,7 @@ impl<T: Element, D: Device> Blob<T, D> {
     /// ```
     ///
     /// # Errors
-    /// Errors of [`max_pool2d`](Self::max_pool2d).
+    /// Returns any error from [`max_pool2d`](Self::max_pool2d).
     #[track_caller]
     pub fn average_pool2d(&self, window: PoolWindow) -> Result<Self> {
         let (op, shape) = self.pooling("average_pool2d", window)?;

@@ -78,7 +78,7 @@ impl<T: Storable, D: Device> Blob<T, D> {
     /// Creates a blob of zeros, like [`new`](Self::new).
     ///
     /// # Errors
-    /// Errors of [`new`](Self::new).
+    /// Returns any error from [`new`](Self::new).
     pub fn zeros(device: &D, shape: &[usize]) -> Result<Self> {
         Self::new(device, shape)
     }

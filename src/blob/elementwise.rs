@@ -74,8 +74,8 @@ impl<T: Element, D: Device> Blob<T, D> {
     /// be this blob or an alias of it.
     ///
     /// # Errors
-    /// Errors of [`combine`](Self::combine); [`Error::Shape`] unless `y` has the shape of `a`;
-    /// [`Error::Borrowed`] if `y` shares its data with `b`.
+    /// Returns any error from [`combine`](Self::combine), [`Error::Shape`] unless `y` has the shape
+    /// of `a`, and [`Error::Borrowed`] if `y` shares its data with `b`.
     #[track_caller]
     pub fn combine_into(&self, f: Binary<f64>, b: &Self, y: &Self) -> Result<()> {
         let op = f.name();
@@ -109,7 +109,7 @@ impl<T: Element, D: Device> Blob<T, D> {
     /// ```
     ///
     /// # Errors
-    /// Errors of [`combine`](Self::combine).
+    /// Returns any error from [`combine`](Self::combine).
     #[track_caller]
     pub fn add(&self, b: &Self) -> Result<Self> {
         self.combine(Binary::Add, b)
@@ -118,7 +118,7 @@ impl<T: Element, D: Device> Blob<T, D> {
     /// Returns `a − b`; `b` is broadcast as in [`combine`](Self::combine).
     ///
     /// # Errors
-    /// Errors of [`combine`](Self::combine).
+    /// Returns any error from [`combine`](Self::combine).
     #[track_caller]
     pub fn sub(&self, b: &Self) -> Result<Self> {
         self.combine(Binary::Sub, b)
@@ -127,7 +127,7 @@ impl<T: Element, D: Device> Blob<T, D> {
     /// Returns the elementwise product `a·b`; `b` is broadcast as in [`combine`](Self::combine).
     ///
     /// # Errors
-    /// Errors of [`combine`](Self::combine).
+    /// Returns any error from [`combine`](Self::combine).
     #[track_caller]
     pub fn mul(&self, b: &Self) -> Result<Self> {
         self.combine(Binary::Mul, b)
@@ -137,7 +137,7 @@ impl<T: Element, D: Device> Blob<T, D> {
     /// [`combine`](Self::combine).
     ///
     /// # Errors
-    /// Errors of [`combine`](Self::combine).
+    /// Returns any error from [`combine`](Self::combine).
     #[track_caller]
     pub fn div(&self, b: &Self) -> Result<Self> {
         self.combine(Binary::Div, b)
@@ -146,7 +146,7 @@ impl<T: Element, D: Device> Blob<T, D> {
     /// Returns `factor · x` for each element `x` as a new blob.
     ///
     /// # Errors
-    /// Errors of [`apply`](Self::apply).
+    /// Returns any error from [`apply`](Self::apply).
     #[track_caller]
     pub fn scale(&self, factor: f64) -> Result<Self> {
         self.apply(Unary::Scale(factor))
@@ -182,7 +182,7 @@ impl<T: Element, D: Device> Blob<T, D> {
     /// Returns `max(x, 0)`.
     ///
     /// # Errors
-    /// Errors of [`apply`](Self::apply).
+    /// Returns any error from [`apply`](Self::apply).
     #[track_caller]
     pub fn relu(&self) -> Result<Self> {
         self.apply(Unary::Relu { slope: 0.0 })
@@ -191,7 +191,7 @@ impl<T: Element, D: Device> Blob<T, D> {
     /// Returns the sigmoid `1 / (1 + e⁻ˣ)` of each element `x` as a new blob.
     ///
     /// # Errors
-    /// Errors of [`apply`](Self::apply).
+    /// Returns any error from [`apply`](Self::apply).
     #[track_caller]
     pub fn sigmoid(&self) -> Result<Self> {
         self.apply(Unary::Sigmoid)
@@ -200,7 +200,7 @@ impl<T: Element, D: Device> Blob<T, D> {
     /// Returns `tanh x`.
     ///
     /// # Errors
-    /// Errors of [`apply`](Self::apply).
+    /// Returns any error from [`apply`](Self::apply).
     #[track_caller]
     pub fn tanh(&self) -> Result<Self> {
         self.apply(Unary::Tanh)
@@ -209,7 +209,7 @@ impl<T: Element, D: Device> Blob<T, D> {
     /// Returns `eˣ`.
     ///
     /// # Errors
-    /// Errors of [`apply`](Self::apply).
+    /// Returns any error from [`apply`](Self::apply).
     #[track_caller]
     pub fn exp(&self) -> Result<Self> {
         self.apply(Unary::Exp)
@@ -218,7 +218,7 @@ impl<T: Element, D: Device> Blob<T, D> {
     /// Returns `ln x`.
     ///
     /// # Errors
-    /// Errors of [`apply`](Self::apply).
+    /// Returns any error from [`apply`](Self::apply).
     #[track_caller]
     pub fn ln(&self) -> Result<Self> {
         self.apply(Unary::Ln)

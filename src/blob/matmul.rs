@@ -124,8 +124,8 @@ pub fn matmul<'a, 'b, T: Element, D: Device>(
 /// ```
 ///
 /// # Errors
-/// Errors of [`matmul`]; [`Error::Shape`] unless `c` has m × n elements; [`Error::Borrowed`] if `c`
-/// shares its data with an operand.
+/// Returns any error from [`matmul`], [`Error::Shape`] unless `c` has m × n elements, and
+/// [`Error::Borrowed`] if `c` shares its data with an operand.
 #[track_caller]
 pub fn matmul_into<'a, 'b, T: Element, D: Device>(
     a: impl Into<Matrix<'a, T, D>>,
@@ -151,7 +151,7 @@ pub fn matmul_into<'a, 'b, T: Element, D: Device>(
 /// ```
 ///
 /// # Errors
-/// Errors of [`matmul_into`].
+/// Returns any error from [`matmul_into`].
 #[track_caller]
 pub fn matmul_add<'a, 'b, T: Element, D: Device>(
     a: impl Into<Matrix<'a, T, D>>,

@@ -188,7 +188,7 @@ impl<T: Storable, D: Device> Blob<T, D> {
     /// Reshapes this blob to the shape of `other`.
     ///
     /// # Errors
-    /// Errors of [`reshape`](Self::reshape).
+    /// Returns any error from [`reshape`](Self::reshape).
     #[doc(alias = "ReshapeLike")]
     pub fn reshape_like<U: Storable>(&mut self, other: &Blob<U, D>) -> Result<()> {
         self.reshape(&other.shape)

@@ -36,8 +36,8 @@ impl<T: Element, D: Device> Blob<T, D> {
     /// Writes the reduction along `axis` to `y`, like [`reduce`](Self::reduce).
     ///
     /// # Errors
-    /// Errors of [`reduce`](Self::reduce); [`Error::Shape`](crate::Error::Shape) unless `y` has
-    /// this blob's shape without the axis.
+    /// Returns any error from [`reduce`](Self::reduce), and [`Error::Shape`](crate::Error::Shape)
+    /// unless `y` has this blob's shape without the axis.
     #[track_caller]
     pub fn reduce_into(&self, op: Reduce, axis: isize, y: &Self) -> Result<()> {
         let (axis, shape) = self.along(op.name(), axis)?;
@@ -57,7 +57,7 @@ impl<T: Element, D: Device> Blob<T, D> {
     /// ```
     ///
     /// # Errors
-    /// Errors of [`reduce`](Self::reduce).
+    /// Returns any error from [`reduce`](Self::reduce).
     #[track_caller]
     pub fn sum(&self, axis: isize) -> Result<Self> {
         self.reduce(Reduce::Sum, axis)
@@ -75,7 +75,7 @@ impl<T: Element, D: Device> Blob<T, D> {
     /// ```
     ///
     /// # Errors
-    /// Errors of [`reduce`](Self::reduce).
+    /// Returns any error from [`reduce`](Self::reduce).
     #[track_caller]
     pub fn mean(&self, axis: isize) -> Result<Self> {
         self.reduce(Reduce::Mean, axis)
@@ -84,7 +84,7 @@ impl<T: Element, D: Device> Blob<T, D> {
     /// Returns the maxima along `axis` as a new blob without that axis.
     ///
     /// # Errors
-    /// Errors of [`reduce`](Self::reduce).
+    /// Returns any error from [`reduce`](Self::reduce).
     #[track_caller]
     pub fn max(&self, axis: isize) -> Result<Self> {
         self.reduce(Reduce::Max, axis)
@@ -93,7 +93,7 @@ impl<T: Element, D: Device> Blob<T, D> {
     /// Returns the minima along `axis` as a new blob without that axis.
     ///
     /// # Errors
-    /// Errors of [`reduce`](Self::reduce).
+    /// Returns any error from [`reduce`](Self::reduce).
     #[track_caller]
     pub fn min(&self, axis: isize) -> Result<Self> {
         self.reduce(Reduce::Min, axis)
@@ -113,7 +113,7 @@ impl<T: Element, D: Device> Blob<T, D> {
     /// is NaN.
     ///
     /// # Errors
-    /// Errors of [`sum_all`](Self::sum_all).
+    /// Returns any error from [`sum_all`](Self::sum_all).
     #[track_caller]
     pub fn mean_all(&self) -> Result<T> {
         self.reshaped(&[self.count()])?.mean(0)?.item()
@@ -131,7 +131,7 @@ impl<T: Element, D: Device> Blob<T, D> {
     /// ```
     ///
     /// # Errors
-    /// Errors of [`reduce`](Self::reduce).
+    /// Returns any error from [`reduce`](Self::reduce).
     #[track_caller]
     pub fn arg_max(&self, axis: isize) -> Result<Blob<u32, D>> {
         let (axis, shape) = self.along("arg_max", axis)?;
@@ -151,7 +151,7 @@ impl<T: Element, D: Device> Blob<T, D> {
     /// ```
     ///
     /// # Errors
-    /// Errors of [`reduce`](Self::reduce).
+    /// Returns any error from [`reduce`](Self::reduce).
     #[track_caller]
     pub fn softmax(&self, axis: isize) -> Result<Self> {
         let y = Self::new(self.device(), self.shape())?;
@@ -162,8 +162,8 @@ impl<T: Element, D: Device> Blob<T, D> {
     /// Writes the softmax along `axis` to `y`, which may be this blob or an alias of it.
     ///
     /// # Errors
-    /// Errors of [`softmax`](Self::softmax); [`Error::Shape`](crate::Error::Shape) unless this blob
-    /// and `y` have the same shape.
+    /// Returns any error from [`softmax`](Self::softmax), and [`Error::Shape`](crate::Error::Shape)
+    /// unless this blob and `y` have the same shape.
     #[track_caller]
     pub fn softmax_into(&self, axis: isize, y: &Self) -> Result<()> {
         check_output("softmax", [("x", self)], self.shape(), y)?;

@@ -161,7 +161,7 @@ impl<T: Storable, D: Device> ReadGuard<'_, T, D> {
     /// Returns the elements on the host.
     ///
     /// # Errors
-    /// Errors of [`View::host`].
+    /// Returns any error from [`View::host`].
     #[track_caller]
     pub fn host(&self) -> Result<&[T]> {
         self.view().host()
@@ -176,7 +176,7 @@ impl<T: Storable, D: Device> ReadGuard<'_, T, D> {
     /// copy.
     ///
     /// # Errors
-    /// Errors of [`SyncedMemory::prefetch`].
+    /// Returns any error from [`SyncedMemory::prefetch`].
     pub fn prefetch(&self, queue: &D) -> Result<()> {
         self.memory.prefetch(queue)
     }
@@ -196,7 +196,7 @@ impl<T: Storable, D: Device> WriteGuard<'_, T, D> {
     /// Returns the elements on the host, for reading and writing.
     ///
     /// # Errors
-    /// Errors of [`View::host`].
+    /// Returns any error from [`View::host`].
     #[track_caller]
     pub fn host_mut(&mut self) -> Result<&mut [T]> {
         let range = 0..self.len * size_of::<T>();
@@ -208,7 +208,7 @@ impl<T: Storable, D: Device> WriteGuard<'_, T, D> {
     /// yet written have unspecified values.
     ///
     /// # Errors
-    /// Errors of [`View::host`].
+    /// Returns any error from [`View::host`].
     #[track_caller]
     pub fn host_write_only(&mut self) -> Result<&mut [T]> {
         let bytes = self.len * size_of::<T>();

@@ -12,8 +12,7 @@ use std::fmt::Debug;
 #[derive(Clone, Copy)]
 pub(super) struct Output<'a> {
     name: &'a str,
-    /// Names and elements of operands that are as long as the output. Element `i` of the output
-    /// depends on element `i` of these operands.
+    /// Names and elements of the operands of which element `i` affects element `i` of the output.
     operands: &'a [(&'a str, &'a [f64])],
 }
 

@@ -104,7 +104,7 @@ macro_rules! kernels {
             ) { op.check(a, x, y) }
 
             /// `C ← α·op(A)·op(B) + β·C`. If β = 0, the kernel does not read `C`. If α = 0 or k =
-            /// 0, the kernel reads neither `A` nor `B`, and `C ← β·C`. Otherwise a NaN or an
+            /// 0, the kernel reads neither `A` nor `B`, and `C ← β·C`. If α ≠ 0, a NaN or an
             /// infinity in `A` or `B` reaches each element of `C` that depends on it, even if the
             /// other factor is 0. `A` and `B` may be the same view. Elements between the rows of a
             /// matrix, and after its last row, do not affect the result. In `c`, these elements are

@@ -37,8 +37,9 @@ macro_rules! kernels {
             /// A comparison with NaN is false, so a function that is defined by cases takes its
             /// last case: [`Sign`](Unary::Sign) and [`Threshold`](Unary::Threshold) of NaN are 0.
             /// [`SignBit`](Unary::SignBit) depends only on the sign bit, and a power with the
-            /// exponent 0 is 1 for every `x`. All other functions return NaN for NaN. `Abs` and
-            /// `Neg` change only the sign bit, even of a zero.
+            /// exponent 0 is 1 for every `x`. All functions except `Sign`, `Threshold`, `SignBit`
+            /// and powers with the exponent 0 return NaN for NaN. `Abs` and `Neg` change only the
+            /// sign bit, even of a zero.
             ///
             /// `Abs`, `Neg`, `Sqr`, `Sign`, `SignBit`, `AddScalar`, `Scale`, `Threshold`, `Relu`
             /// and `Clip` are correctly rounded. The other functions may have the errors that the

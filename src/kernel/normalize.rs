@@ -69,8 +69,8 @@ macro_rules! kernels {
             /// variance is biased: its divisor is the number of elements. The error of the variance
             /// must not grow with the mean, so an override must not compute the variance as the
             /// mean of the squares minus the square of the mean. If an element is NaN or infinite,
-            /// neither the mean nor the variance is finite. The kernel refuses an `x` without
-            /// elements, unless the axis has extent 0.
+            /// neither the mean nor the variance is finite. If an axis of nonzero extent has no
+            /// elements per position, the kernel returns an error, because the mean would be 0/0.
             ///
             /// Lengths: `x` has `axis.count()` elements, and `mean` and `variance` have
             /// `axis.extent`.

@@ -14,8 +14,8 @@ use crate::{
 pub(super) enum Direction {
     /// The bottoms are images, which the layer convolves.
     Forward,
-    /// The bottoms are outputs of the convolution, and the layer applies the transposed convolution
-    /// to the bottoms.
+    /// The bottoms have the shape of a convolution's outputs, and the layer applies the transposed
+    /// convolution to the bottoms.
     Backward,
 }
 

@@ -83,8 +83,8 @@ pub(crate) struct CoherentBytes {
     /// Allocation of the device side, present if and only if the device side is valid; with unified
     /// memory, present from the first access on.
     dev: OnceLock<AnyBuffer>,
-    /// Stale allocations, kept for reuse. Only a thread that holds this lock may set `host` or
-    /// `dev`.
+    /// Stale allocations, kept for reuse. Only a thread that holds the lock of `spares` may set
+    /// `host` or `dev`.
     spares: Mutex<SpareAllocations>,
 }
 

@@ -20,8 +20,8 @@ use std::fmt::Debug;
 /// - **Order.** Work in one queue runs in the order in which it was queued. Two queues of a device
 ///   are ordered only by [`order_after`](Self::order_after).
 /// - **Lifetime.** The device keeps a buffer's memory allocated until all queued work that uses the
-///   buffer is done, even if the buffer is dropped earlier. The guarantee holds for kernels and
-///   uploads, on the queue that allocated the buffer and on every other queue.
+///   buffer is done, even if the buffer is dropped earlier. The buffer must outlive queued kernels
+///   and queued uploads, on the queue that allocated the buffer and on every other queue.
 /// - **Out of memory.** An allocation that the device cannot make returns
 ///   [`Error::OutOfMemory`](crate::Error::OutOfMemory) with the requested number of bytes, and no
 ///   other error. The device remains usable.
@@ -185,7 +185,7 @@ pub trait Memory: Clone + Debug + Send + Sync + 'static {
 
     /// Injects one failure for tests: the next operation of kind `failure` on this handle fails.
     /// Returns whether the device can inject such a failure. The default implementation returns
-    /// `false`, and the conformance kit then skips the checks of these failures.
+    /// `false`, and the conformance kit then skips the checks that need an injected failure.
     ///
     /// The caller waits for all queues of the device before it calls `inject_failure`, and starts
     /// no other operation before the one that is to fail. The device may run this kernel or upload

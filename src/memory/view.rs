@@ -357,8 +357,9 @@ impl<'a, T: Storable, D: Memory> ViewMut<'a, T, D> {
 
     /// Allocates device memory in advance, so that later calls to
     /// [`device_write_only`](Self::device_write_only) and [`device_mut`](Self::device_mut) need no
-    /// allocation and cannot run out of memory. The elements keep their values. If the view covers
-    /// only a part of its memory and the device copy is stale, also uploads the whole memory.
+    /// allocation and cannot run out of memory. The elements of the view keep their values. If the
+    /// view covers only a part of its memory and the device copy is stale, also uploads the whole
+    /// memory.
     ///
     /// A kernel with several outputs calls `reserve_device` on each output before it discards the
     /// value of the first output. The first output then keeps its value even if the second output

@@ -186,8 +186,8 @@ impl<T: Element> Net<T> {
     ///
     /// # Errors
     /// Returns [`Error::InvalidData`] if this build lacks the feature for the file's format.
-    /// Returns any error from `copy_trained_from` and of the function that reads the file's format.
-    /// Each of these errors names the file.
+    /// Returns any error from `copy_trained_from` and from the function that reads the file's
+    /// format. Each of these errors names the file.
     #[doc(alias = "CopyTrainedLayersFrom")]
     pub fn copy_trained_from_file(&mut self, path: impl AsRef<Path>) -> Result<Vec<String>> {
         self.copy_trained_from_file_with(path, CopyOptions::default())

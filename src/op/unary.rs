@@ -133,7 +133,7 @@ pub(crate) trait UnaryFunction<A: Float>: Copy + Into<Unary<A>> {
 
 /// Code that [`Unary::visit`] runs, compiled for each function.
 pub(crate) trait UnaryVisitor<A: Float> {
-    /// Runs the code for `function`.
+    /// Runs the visitor's code, specialized for `function`.
     fn visit(self, function: impl UnaryFunction<A>);
 }
 

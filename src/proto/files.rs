@@ -20,9 +20,9 @@ use crate::error::{Error, Result};
 /// the current format and logs each change.
 ///
 /// # Errors
-/// Returns any error from [`read_text`](super::read_text) and of [`upgrade::net`] with the file's
-/// name. The error names the kind of the file's content if the file holds a solver definition, a
-/// trained net or a solver state.
+/// Returns any error from [`read_text`](super::read_text) and from [`upgrade::net`], with the
+/// file's name. The error names the kind of the file's content if the file holds a solver
+/// definition, a trained net or a solver state.
 #[cfg(feature = "net")]
 #[doc(alias = "ReadNetParamsFromTextFileOrDie")]
 pub fn read_net(path: impl AsRef<Path>) -> Result<NetParameter> {
@@ -56,7 +56,7 @@ pub fn read_net(path: impl AsRef<Path>) -> Result<NetParameter> {
 /// ```
 ///
 /// # Errors
-/// Returns any error from [`read_binary`] and of [`upgrade::net`] with the file's name. Returns
+/// Returns any error from [`read_binary`] and from [`upgrade::net`], with the file's name. Returns
 /// [`Error::InvalidData`](crate::Error::InvalidData) for an HDF5 file in which a dataset or group
 /// is damaged, missing or not part of Caffe's layout. The error message names the HDF5 file and the
 /// dataset or group. Without the feature `hdf5`, reading an HDF5 file is an error.
@@ -126,7 +126,7 @@ pub fn write_solver_state(path: impl AsRef<Path>, state: &SolverState) -> Result
 /// format and logs each change.
 ///
 /// # Errors
-/// Returns any error from [`read_text`](super::read_text) and of [`upgrade::solver`] with the
+/// Returns any error from [`read_text`](super::read_text) and from [`upgrade::solver`], with the
 /// file's name. The error names the kind of the file's content if the file holds a net definition,
 /// a trained net or a solver state.
 #[cfg(feature = "net")]

@@ -137,7 +137,7 @@ impl UnknownFields {
     /// In addition to the message, writing needs memory of up to twice the file size.
     ///
     /// # Errors
-    /// Returns any error from [`encode`](Self::encode) and of `write_binary`.
+    /// Returns any error from [`encode`](Self::encode) and from `write_binary`.
     pub fn write<M: CaffeMessage>(&self, path: impl AsRef<Path>, message: &M) -> Result<()> {
         let path = path.as_ref();
         let bytes = self.insert_into(message)?;

@@ -1,5 +1,5 @@
-// How the simulated driver executes kernels. Each of the folders `compiled` and `ptx` implements the
-// functions of this file; the driver contains one of them.
+// How the simulated driver executes kernels. The folders `compiled` and `ptx` each implement the
+// functions of this file; a build of the simulated driver contains one of the two implementations.
 #pragma once
 
 #include <stddef.h>

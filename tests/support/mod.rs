@@ -13,8 +13,8 @@ use std::{
 };
 
 /// Returns the path of a file or folder of the test data: from the large set if `CORTADO_TESTDATA`
-/// is set, else from the selection. Prints a notice and returns `None` if the selection does not
-/// contain the file or folder.
+/// is set, else from the selection. Prints a notice and returns `None` if the selection of test
+/// data does not contain the file or folder.
 ///
 /// # Panics
 /// Panics if `CORTADO_TESTDATA` is set but does not contain the file or folder.
@@ -76,7 +76,7 @@ fn required(path: &Path) -> PathBuf {
     find(path).unwrap_or_else(|| panic!("{}: no such file or folder", path.display()))
 }
 
-/// Returns `path` if it exists. Otherwise, unpacks `path.gz`, if it exists, and returns the path of
+/// Returns `path` if it exists. If only `path.gz` exists, unpacks `path.gz` and returns the path of
 /// the unpacked file.
 fn find(path: &Path) -> Option<PathBuf> {
     if path.exists() {

@@ -1,6 +1,6 @@
-//! Tests that a training log has the form that Caffe's scripts read. The scripts read dates without
-//! a year, words at fixed positions in a line, and values after fixed strings. The functions of
-//! this file parse a log as the scripts do.
+//! Tests that a training log has the form that Caffe's scripts read. Caffe's log scripts read dates
+//! without a year, words at fixed positions in a line, and values after fixed strings. The
+//! functions of this file parse a log as Caffe's scripts do.
 
 use crate::command::{Folder, SOLVER};
 use std::{fs, process::Command};

@@ -40,7 +40,7 @@ pub(crate) fn npy(shape: &str) -> Vec<u8> {
 }
 
 /// Returns a zip archive with one deflated file. The central directory has an entry for each of
-/// `names`, and all entries refer to this file.
+/// `names`, and all entries refer to the one deflated file.
 pub(crate) fn zip(names: &[String], content: &[u8], zeros: usize) -> Vec<u8> {
     let mut crc = Crc::new();
     crc.update(content);

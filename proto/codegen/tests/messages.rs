@@ -80,7 +80,7 @@ macro_rules! messages {
     };
 }
 
-/// The enums are those of the library.
+/// Ignores the declarations of enums, because this test uses the library's enums.
 macro_rules! enumerations {
     ($($declaration:tt)*) => {};
 }
@@ -315,7 +315,7 @@ fn check_values<M: Fields>(random: &mut Random) {
         let other = DynamicMessage::decode(other, &bytes[..]).unwrap().encode_to_vec();
         assert_eq!(parse_binary::<M>(&other, "bytes").unwrap(), message);
 
-        // Merges a message into one with values, and skips unknown fields.
+        // Merges a message into a message that already has values, and skips unknown fields.
         let (mut twice, mut want) = (message.clone(), dynamic.clone());
         let second = random.message(&descriptor, 50);
         let unknown = [&[0xfa, 0xff, 0xff, 0xff, 0x0f, 1, 7], &second.encode_to_vec()[..]].concat();

@@ -293,7 +293,7 @@ pub(super) const SCALARS: [f64; 5] = [0.0, 1.0, -1.0, 0.5, 2.0];
 const LENGTHS: [usize; 14] = [0, 1, 2, 3, 7, 8, 31, 33, 64, 255, 257, 1024, 1025, 4099];
 
 /// Number of elements, rows or planes in each small operand from which a large operand is tiled.
-/// The number is a prime factor of 2²⁰ + 3, so elements 2¹⁶ or 2²⁰ apart are not copies of the same
+/// `PERIOD` is a prime factor of 2²⁰ + 3, so elements 2¹⁶ or 2²⁰ apart are not copies of the same
 /// element.
 pub(super) const PERIOD: usize = 919;
 

@@ -285,7 +285,8 @@ fn convert_to<T: Element, U: Element>(runner: &CheckRunner<'_>) -> Verdict {
 }
 
 fn convert_integers<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
-    // `f32` and narrower types cannot represent the large integers, so the conversion must round.
+    // `f32` and narrower types cannot represent these integers above 2²⁴, so the conversion must
+    // round.
     convert_from::<i32, T>(runner, [-1, 16_777_217, -33_554_434, i32::MIN, i32::MAX])?;
     convert_from::<u32, T>(runner, [1, 16_777_217, 33_554_434, 1 << 31, u32::MAX])
 }

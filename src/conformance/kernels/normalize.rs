@@ -138,9 +138,9 @@ fn lrn_backward<T: Element>(runner: &CheckRunner<'_>, region: LrnRegion) -> Verd
 
 fn moments<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let device = runner.device;
-    // The first run has operands with a mean near 0, and the second run operands with a mean near
-    // 100. With a mean near 100, a variance that is computed as a difference of squares would lose
-    // digits by cancellation.
+    // The operands have a mean near 0 in the first run, and near 100 in the second run. With a mean
+    // near 100, a variance that is computed as a difference of squares would lose digits by
+    // cancellation.
     for has_large_mean in [false, true] {
         let large_axes = LARGE_AXES.into_iter().filter(|_| !has_large_mean);
         let cases = normalization_cases()?.filter(|axis| axis.reduced_count() > 0);

@@ -157,9 +157,9 @@ impl FailingQueue<'_> {
     }
 
     /// Fails if a wait for `other` returns the failure of the first queue, although `other` is not
-    /// ordered after the first queue. Also returns whether the two handles have separate queues. By
-    /// default, the handle that `fork_queue` returns shares the queue of the device, so a wait for
-    /// either handle returns the failure.
+    /// ordered after the first queue. The flag in the result tells whether the two handles have
+    /// separate queues. By default, the handle that `fork_queue` returns shares the queue of the
+    /// device, so a wait for either handle returns the failure.
     fn check_without_order(&self, other: &AnyDevice) -> Verdict<(Failing, bool)> {
         let (mut is_separate, mut foreign_error) = (false, None);
         for round in 0..ROUNDS {
@@ -196,7 +196,8 @@ impl FailingQueue<'_> {
         if self.fail()? != Failing::Queued {
             return Ok(());
         }
-        // A device may implement `order_after` as a wait, which returns the failure.
+        // A device may implement `order_after` as a wait for the other queue, and then returns that
+        // queue's failure here.
         if ordered.order_after(queue).is_err() {
             return Ok(());
         }

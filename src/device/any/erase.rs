@@ -19,7 +19,8 @@ impl AnyDevice {
     /// Returns a handle to `device`. If `device` is an `AnyDevice`, returns a clone.
     pub fn new<D: Device>(device: &D) -> Self {
         // The condition is a constant, so that the calling crate does not compile the `else` branch
-        // for a device of this crate. The `else` branch instantiates all kernels.
+        // for a device of this crate. The `else` branch would instantiate all kernels in the
+        // calling crate.
         if const { D::COMPILED_HERE.get() } {
             erase_own_device(device).expect("only devices of this crate set `COMPILED_HERE`")
         } else {

@@ -18,8 +18,8 @@ pub enum Fault {
     /// An allocation. The call returns [`Error::OutOfMemory`](crate::Error::OutOfMemory) and
     /// allocates nothing.
     Alloc,
-    /// An upload or a download. The call returns [`Error::Device`](crate::Error::Device) and copies
-    /// nothing.
+    /// An upload or a download. The failing copy returns [`Error::Device`](crate::Error::Device)
+    /// and copies nothing.
     Copy,
     /// The launch of a kernel. The call returns [`Error::Device`](crate::Error::Device) and queues
     /// nothing.

@@ -19,8 +19,8 @@ use crate::{
 };
 use std::{marker::PhantomData, mem, sync::Arc};
 
-/// A kernel about to be queued. The launch converts views to operands. The queued closure owns the
-/// operands, and locks them when it runs.
+/// A kernel that is about to be queued. `Launch` converts the views of a call to operands that the
+/// queued closure can own. The queued closure owns the operands, and locks them when it runs.
 pub(super) struct Launch<'d> {
     device: &'d SimulatedDevice,
     kernel: KernelCall,

@@ -17,8 +17,8 @@ use crate::{
 };
 use num_traits::{Float, Zero};
 
-/// Approximate number of elements in one task. For fewer elements, the softmax is slower on several
-/// threads than on one.
+/// Approximate number of elements in one task. A softmax of fewer than `GRAIN` elements is slower
+/// on several threads than on one.
 const GRAIN: usize = 1 << 14;
 
 /// `y ← eˣ⁻ᵐ / Σ eˣ⁻ᵐ` along an axis, where `m` is the maximum along that axis. If an element is

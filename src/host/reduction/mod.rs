@@ -2,8 +2,8 @@
 //!
 //! - [`tree`] reduces slices, rows and columns in a fixed order, with loops that the compiler
 //!   vectorizes. With AVX-512, `x86::row_sums` replaces the loop that sums short rows of `f32`.
-//! - [`channel_sums`] computes one sum in `f64` per position of an axis. The terms of a sum depend
-//!   on two operands.
+//! - [`channel_sums`] computes one sum in `f64` per position of an axis. Each term of the sum is a
+//!   function of elements of two operands.
 //! - [`reduce`] (sum, mean, maximum, minimum, `arg_max`, `sum_to_axis`) calls `tree`, and
 //!   [`dot_to_axis`] calls `channel_sums`. [`moments`] (mean and variance) and [`top_k`] call
 //!   neither `tree` nor `channel_sums`.

@@ -182,9 +182,9 @@ fn reduce_axis<T, Map, Combine>(
     }
 }
 
-/// Calls `body(start, part)` for each part of `y`, whose shape is `outer × inner`. A part has up to
-/// [`COLUMN_BLOCK`] elements of one outer index. `start` is the index of `x[o, 0, i]`, where
-/// `y[o, i]` is the first element of the part.
+/// Calls `body(start, part)` for each part of `y`, whose shape is `outer × inner`. A part of `y`
+/// has up to [`COLUMN_BLOCK`] elements, all with the same outer index. `start` is the index of
+/// `x[o, 0, i]`, where `y[o, i]` is the first element of the part.
 fn for_columns<Y: Send>(
     workers: &Workers,
     axis: &Axis,

@@ -122,11 +122,11 @@ impl IdleThreads {
     /// Sleeps until the thread is notified. The caller has checked, while holding the lock of
     /// `state`, that no offer is pending.
     ///
-    /// No notification is lost. A thread that makes a later offer sees this thread counted as
-    /// sleeping, increments `notified` under the lock, and then signals the condition variable.
-    /// `Condvar::wait` unlocks `state` and starts to wait in one atomic step, so the signal cannot
-    /// be missed. If another thread that is about to sleep consumes the notification first, that
-    /// thread polls for the offer instead.
+    /// The sleeping thread misses no notification. A thread that makes a later offer sees this
+    /// thread counted as sleeping, increments `notified` under the lock, and then signals the
+    /// condition variable. `Condvar::wait` unlocks `state` and starts to wait in one atomic step,
+    /// so the signal cannot be missed. If another thread that is about to sleep consumes the
+    /// notification first, that thread polls for the offer instead.
     fn sleep(&self, mut state: MutexGuard<'_, State>) {
         state.waiting -= 1;
         state.sleeping += 1;

@@ -10,8 +10,9 @@ use std::{marker::PhantomData, panic::Location};
 /// calls on this thread report the caller of [`enter`](Self::enter) as their call site. The guard
 /// is needed because `#[track_caller]` does not propagate through a method call on a trait object.
 ///
-/// A native kernel must enter its ledger scope before it uses the device side of an operand.
-/// Otherwise, the open ledgers record the kernel call as unscoped when the guard is dropped.
+/// A native kernel must enter its ledger scope before it uses the device side of an operand. If the
+/// kernel uses an operand outside its ledger scope, the open ledgers record the kernel call as
+/// unscoped when the guard is dropped.
 pub(crate) struct AnyCall {
     outer_call: Option<RunningCall>,
     thread: PhantomData<*const ()>,

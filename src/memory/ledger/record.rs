@@ -162,8 +162,9 @@ impl Ledger {
 
     /// Returns the native kernels that used the device side of an operand outside of their own
     /// ledger scope ([`enter_kernel`](super::enter_kernel)). The ledger cannot attribute the
-    /// transfers of such kernels. The ledger detects such kernels only in calls through an
-    /// [`AnyDevice`](crate::AnyDevice), and leaves the element type of their [`KernelCall`] empty.
+    /// transfers of unscoped kernels to a call. The ledger detects unscoped kernels only in calls
+    /// through an [`AnyDevice`](crate::AnyDevice), and leaves the element type of their
+    /// [`KernelCall`] empty.
     pub fn unscoped_kernels(&self) -> Vec<KernelCall> {
         self.unscoped_calls.lock().iter().copied().collect()
     }

@@ -8,10 +8,10 @@
 //!    and all other fields to the parameter message of the layer's type.
 //! 2. *Transformation fields* (`scale`, `mean_file`, `crop_size`, `mirror`) of V1's DATA,
 //!    IMAGE_DATA and WINDOW_DATA layers move to their `transform_param`.
-//! 3. *Layers of the V1 format* (`layers { type: CONVOLUTION … }`) become layers of the current
-//!    format. The type of a layer changes from an enum value to a string. The lists `param`
-//!    (names), `blob_share_mode`, `blobs_lr` and `weight_decay` become one `param` entry for each
-//!    learnable blob.
+//! 3. *Layers of the V1 format* (`layers` with an enum value such as `CONVOLUTION` as the `type`)
+//!    become layers of the current format. The type of a layer changes from an enum value to a
+//!    string. The lists `param` (names), `blob_share_mode`, `blobs_lr` and `weight_decay` become
+//!    one `param` entry for each learnable blob.
 //! 4. *Input fields* (for each `input`, one `input_shape` or four `input_dim`) become an Input
 //!    layer at the front. If the net has no input shapes, as in trained nets, the upgrade only
 //!    removes the inputs.

@@ -61,7 +61,8 @@ fn to_current(old: V1LayerParameter) -> LayerParameter {
 }
 
 /// Combines the names, share modes, learning rates and weight decays of learnable blobs into one
-/// `param` entry per blob. The four lists may differ in length.
+/// `param` entry per blob. A definition may omit entries at the end of each list, so the four lists
+/// may differ in length.
 fn param_specs(
     names: Vec<String>,
     share_modes: Vec<i32>,

@@ -23,7 +23,8 @@ use cortado::{
 use std::fmt::Write;
 
 /// Largest number of terms per partial sum of the filters' gradient, if at most [`MAX_SPLITS`]
-/// partial sums suffice. With fewer terms, a separate GEMM for a partial sum does not pay off.
+/// partial sums suffice. A separate GEMM for a partial sum of fewer than `CHUNK` terms does not pay
+/// off.
 const CHUNK: usize = 2048;
 
 /// Largest number of partial sums of the filters' gradient, each computed by a GEMM. The limit does

@@ -14,9 +14,9 @@ const B_PANEL_BYTES: usize = 576 << 10;
 /// of `B`, and a small panel does not evict the rows of `B` that the next panel is packed from.
 const SMALL_M: usize = 96;
 
-/// Largest size of `B`, in bytes, at which packing is assumed to read `B` from cache. A larger `B`
-/// is packed in bigger panels, whose rows are read in longer contiguous runs. `CACHED_B_MAX_BYTES`
-/// has an effect only if m is at most [`SMALL_M`].
+/// Largest size of `B`, in bytes, at which packing is assumed to read `B` from cache. A `B` of more
+/// than `CACHED_B_MAX_BYTES` is packed in bigger panels, whose rows are read in longer contiguous
+/// runs. `CACHED_B_MAX_BYTES` has an effect only if m is at most [`SMALL_M`].
 const CACHED_B_MAX_BYTES: usize = 16 << 20;
 
 /// Largest distance in bytes between columns of `op(A)` at which a transposed `A` is not packed.

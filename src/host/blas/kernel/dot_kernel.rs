@@ -173,8 +173,8 @@ unsafe fn row_sums<V: SimdVector, const ROWS: usize, const PREFETCH: bool>(
     prefix: usize,
 ) -> [V; N_UNROLL] {
     let (a, b, end) = (a.wrapping_sub(prefix), b.wrapping_sub(prefix), prefix + k);
-    // SAFETY: masks exclude elements before `prefix` and from `end` on. Unmasked loads lie between
-    // `prefix` and `end`.
+    // SAFETY: masks exclude elements before `prefix` and from `end` on. Loads without a mask read
+    // only elements between `prefix` and `end`.
     unsafe {
         let mut sums = [V::splat(V::Scalar::zero()); N_UNROLL];
         let mut i = 0;

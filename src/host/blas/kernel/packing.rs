@@ -243,7 +243,8 @@ pub(crate) unsafe fn pack_transposed<V: SimdVector>(
     (steps, panel_dim): (*mut V::Scalar, usize),
 ) {
     // Store the last rows first, because the last group of four rows may extend beyond `panel_dim`
-    // into the next step. The stores of the first rows then overwrite the excess.
+    // into the next step. The later stores of the first rows of that step overwrite the excess
+    // elements.
     for row in (first..panel_dim).step_by(4).rev() {
         // SAFETY: a store covers at most `len` + 3 steps, and the last four rows end at most three
         // elements beyond `panel_dim`. The caller guarantees that these additional steps and
