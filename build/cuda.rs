@@ -38,7 +38,8 @@ pub(super) fn write_kernel_table(out: &Path) -> Result<(), Box<dyn Error>> {
             let path = fs::canonicalize(sources::ptx_path(&folder, name, capability))?;
             texts.push(format!("include_str!({path:?})"));
             for (kernel, parameters) in entries(&fs::read_to_string(&path)?) {
-                // A kernel in the PTX of both capabilities keeps the lower one, which comes first.
+                // If several capabilities have PTX for a kernel, keep the lowest capability, which
+                // comes first.
                 let first = table.entry(kernel.clone()).or_insert((module, parameters, capability));
                 if first.0 != module {
                     return Err(format!("kernels: duplicate kernel name {kernel}").into());

@@ -118,9 +118,9 @@ pub enum Error {
         device: String,
         /// Number of requested bytes.
         bytes: usize,
-        /// Number of bytes that are allocated under the limit.
+        /// Number of bytes that are allocated under the memory limit.
         used: usize,
-        /// The limit in bytes.
+        /// The memory limit in bytes.
         limit: usize,
     },
     /// A transfer or fallback that a policy of the calling thread denies. The denied call changes

@@ -106,7 +106,8 @@ fn is_device(_: &Metadata) -> bool {
     false
 }
 
-/// Reads a file of at most `limit` bytes. Like [`open`], fails for a device.
+/// Reads a file of at most `limit` bytes. Fails for a device file such as `/dev/zero`, like
+/// [`open`].
 #[cfg(any(feature = "net", feature = "tensor-io"))]
 pub(crate) fn read(path: &Path, limit: u64) -> Result<Vec<u8>> {
     let (file, metadata) = open(path)?;

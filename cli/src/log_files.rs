@@ -22,7 +22,8 @@ const SEVERITIES: [(&str, Level); 3] =
 /// Log files of a process, such as `caffe.host.user.log.INFO.20260131-235959.4321`.
 ///
 /// [`create`](Self::create) creates the first file. Every other file is created when its first line
-/// is written. Each file has a link to it, such as `caffe.INFO`.
+/// is written. For each log file, a link with a short name, such as `caffe.INFO`, points to the
+/// file.
 pub(super) struct LogFiles {
     folder: PathBuf,
     program: String,

@@ -98,7 +98,8 @@ enum Subcommand {
 fn main() -> ExitCode {
     let mut definition = Command::command();
     if terminal::is_dumb() {
-        // Otherwise, clap would write colours even to a dumb terminal if the variable `CI` is set.
+        // Without this setting, clap would write colours even to a dumb terminal if the variable
+        // `CI` is set.
         definition = definition.color(ColorChoice::Never);
     }
     let clap_args = match caffe_flags::rewrite(&definition, env::args_os()) {

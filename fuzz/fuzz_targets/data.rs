@@ -19,8 +19,8 @@ use std::{
 static FILE: LazyLock<PathBuf> =
     LazyLock::new(|| std::env::temp_dir().join(format!("cortado-fuzz-{}", process::id())));
 
-/// Largest image, in elements, that the target writes again. A small file can hold an image of 10⁸
-/// elements, which would take too long.
+/// Largest image, in elements, that the fuzz target encodes and decodes again. A small file can
+/// hold an image of 10⁸ elements, whose encoding would take too long.
 const MAX_ELEMENTS: usize = 1 << 20;
 
 fuzz_target!(|bytes: &[u8]| {

@@ -59,8 +59,8 @@ fn write_and_close(mut file: File, bytes: &[u8]) -> io::Result<()> {
 /// Removes temporary files that dead processes left in `folder`, for example after SIGKILL.
 ///
 /// Removes a file if no process on this machine has the id in the file's name, and if the file has
-/// not changed for an hour. This minimum age protects the files of running processes on other
-/// machines that share the file system. Ignores errors, because leftover files do no harm.
+/// not changed for an hour. The minimum age of an hour protects the files of running processes on
+/// other machines that share the file system. Ignores errors, because leftover files do no harm.
 #[cfg(all(feature = "net", target_os = "linux"))]
 pub(super) fn remove_stale_temporaries(folder: &Path) {
     use std::time::Duration;

@@ -28,7 +28,8 @@
 //! - A native kernel must use operands on the device only in its ledger scope, so that ledgers
 //!   attribute each transfer to a kernel.
 //! - If a device implements [`Memory::inject_failure`], the kit checks the device's behaviour after
-//!   failures. Otherwise, the report and the tests say that the kit skipped these checks.
+//!   failures. For any other device, the report and the tests say that the kit skipped the checks
+//!   of failures.
 //! - A check runs on its own thread. If a step of the check takes longer than [`Kit::timeout`], the
 //!   check fails with the name of the step, so that a deadlock does not block the kit.
 

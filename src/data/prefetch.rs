@@ -97,7 +97,8 @@ struct Shared<T: Element> {
     error: WorkerError,
 }
 
-/// The maximum number of batches prepared ahead. A larger number would only use more memory.
+/// The maximum number of batches prepared ahead. More prefetched batches would only use more
+/// memory.
 const MAX_DEPTH: usize = 1024;
 /// The time for which [`Prefetcher::next`] waits for data before it logs the wait.
 const SLOW_WAIT: Duration = Duration::from_secs(1);

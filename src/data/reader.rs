@@ -172,7 +172,7 @@ impl DataReader {
     ///
     /// # Errors
     /// Returns the error or panic that ended the reader thread, with the source and the record
-    /// number. After an error, every later call fails, too.
+    /// number. After an error, every later call of `records` fails, too.
     pub fn records(&mut self) -> Result<&[Record]> {
         self.wait_for_run()?;
         match &self.run {

@@ -9,7 +9,8 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 /// A function that opens a source; the argument is the source name after `SCHEME:`.
 type Open = dyn Fn(&str) -> Result<Box<dyn Source>> + Send + Sync;
 
-/// A map from schemes to functions that open data sources. Callers can register further schemes.
+/// A map from schemes to functions that open data sources. Callers can register schemes for their
+/// own data sources.
 ///
 /// The name of a source is `SCHEME:REST`. The [default](SourceRegistry::default) registry has the
 /// following schemes:

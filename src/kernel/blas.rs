@@ -107,8 +107,8 @@ macro_rules! kernels {
             /// 0, the kernel reads neither `A` nor `B`, and `C ← β·C`. If α ≠ 0, a NaN or an
             /// infinity in `A` or `B` reaches each element of `C` that depends on it, even if the
             /// other factor is 0. `A` and `B` may be the same view. Elements between the rows of a
-            /// matrix, and after its last row, do not affect the result. In `c`, these elements are
-            /// unchanged.
+            /// matrix, and after its last row, do not affect the result. Elements of `c` between
+            /// and after the rows of `C` are unchanged.
             ///
             /// Lengths: `a`, `b` and `c` have at least the lengths that [`Gemm::spans`] returns.
             #[doc(alias = "caffe_cpu_gemm")]
@@ -125,8 +125,8 @@ macro_rules! kernels {
             /// unchanged. A batch of 0 GEMMs changes nothing, and accepts operands of any length.
             ///
             /// Lengths: with `count` GEMMs, `a` has at least `(count − 1)·stride_a` elements more
-            /// than its span in [`Gemm::spans`]. The same holds for `b` with `stride_b`, and for
-            /// `c` with `stride_c`.
+            /// than its span in [`Gemm::spans`]. Likewise, `b` and `c` each have at least
+            /// `(count − 1)·stride_b` and `(count − 1)·stride_c` elements more than their spans.
             fn gemm_batched<T: Element>(
                 op: &Gemm<T>, batch: &GemmBatch, a: read T, b: read T, c: update T
             ) { batch.check(op, a, b, c) }

@@ -29,8 +29,8 @@
 //!   [`ViewMut::reserve_device`](crate::ViewMut::reserve_device).
 //! - **Invalid elements.** Only the device can see an invalid label, index or mask in an operand.
 //!   Either the call itself or the next call that waits for the queue returns the error, as
-//!   [`Memory`](crate::Memory) describes. The outputs are then unspecified, but the kernel writes
-//!   nothing outside its outputs.
+//!   [`Memory`](crate::Memory) describes. After an error about an invalid element, the outputs are
+//!   unspecified, but the kernel writes nothing outside its outputs.
 //!
 //! ## Operands
 //!
@@ -43,7 +43,7 @@
 //!   without elements: the maximum, the minimum, `arg_max` and `moments`.
 //! - **Lengths.** The documentation of a method states the lengths of its operands. In the formulas
 //!   for these lengths, `op` and `axis` are arguments of the method.
-//! - **Offsets and sizes.** A view may start at any element of its memory. A kernel supports
+//! - **Offsets and sizes.** A view may start at any element of its memory. A kernel must support
 //!   operands of more than 2²⁰ elements, and of more than 65,535 rows or planes.
 //! - **Overlapping operands.** Two inputs may be the same view or overlap. An output never overlaps
 //!   another operand. An input that may be the output itself has the type [`Src`](crate::Src).
@@ -57,8 +57,8 @@
 //!   distance from 1 to the next larger number. Elementary functions may have the errors that
 //!   OpenCL allows, such as 3 units in the last place of `T::Acc` for `exp` and 16 for `pow`.
 //! - **Exact sums.** If all terms and all their partial sums are integers that `T::Acc` represents,
-//!   a sum has no error before its last rounding. The rule does not apply to means, quotients and
-//!   elementary functions.
+//!   a sum has no error before its last rounding. The rule of exact sums does not apply to means,
+//!   quotients and elementary functions.
 //! - **NaN and infinities.** A kernel computes with NaN and infinities as IEEE arithmetic does,
 //!   unless the method says otherwise. A NaN or an infinity reaches every result that depends on
 //!   it, and no other. 0·NaN and 0·∞ are NaN, even if the 0 is a scalar such as α. The sign and the

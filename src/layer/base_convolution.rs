@@ -113,8 +113,9 @@ impl<T: Element> BaseConvolution<T> {
     }
 
     /// Adds the contribution of one bottom to the gradients of the parameters. `x` is the image of
-    /// the convolution, and `y` is its output. One of the two is a bottom of the layer and holds
-    /// data; the other is a top and holds gradients.
+    /// the convolution, and `y` is its output. In a Convolution layer, `x` holds a bottom's data
+    /// and `y` a top's gradient. In a Deconvolution layer, `x` holds a top's gradient and `y` a
+    /// bottom's data.
     pub(super) fn add_gradients(
         &self,
         device: &AnyDevice,

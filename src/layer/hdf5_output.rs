@@ -15,8 +15,8 @@ const DATASET_NAMES: [&str; 2] = ["data", "label"];
 /// two bottoms to the datasets.
 ///
 /// The layer keeps the items of all forward passes in memory. The layer writes the HDF5 file in the
-/// first forward pass, in [`write`](Self::write), and when the layer is dropped. If this last write
-/// fails, the error is only logged.
+/// first forward pass, in [`write`](Self::write), and when the layer is dropped. If the write on
+/// drop fails, the error is only logged.
 ///
 /// ```no_run
 /// use cortado::{layer::Hdf5OutputLayer, prelude::*, proto::parse_text};

@@ -324,7 +324,7 @@ impl<T: Element> Recurrent<T> {
     ///
     /// # Errors
     /// Returns [`Error::Shape`] if the number or the shapes of the blobs differ from those of the
-    /// state. In this case, all blobs are unchanged.
+    /// state. If `set_state` fails, all blobs are unchanged.
     pub(super) fn set_state(&mut self, state: &LayerState, others: &mut [Blob<T>]) -> Result<()> {
         let expected = if self.exposed_states > 0 { 0 } else { 1 + others.len() };
         if state.blobs.len() != expected {

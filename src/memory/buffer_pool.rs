@@ -189,7 +189,7 @@ impl<M: Memory> BufferPool<M> {
     }
 
     /// Returns a pool for the queue of `memory`, which must be a handle to the device of this pool.
-    /// Both pools share the cache, the limit and the statistics.
+    /// The returned pool and this pool share the cache, the limit and the statistics.
     #[must_use]
     pub fn fork(&self, memory: &M) -> Self {
         Self { queue: PoolQueue::new(memory), shared: Arc::clone(&self.shared) }
@@ -392,8 +392,8 @@ impl<M: Clone> Clone for PoolQueue<M> {
 }
 
 impl<M: Memory> Clone for BufferPool<M> {
-    /// Returns a pool for the queue of `self`. Both pools share the cache, the limit and the
-    /// statistics.
+    /// Returns a pool for the queue of `self`, which shares the cache, the limit and the statistics
+    /// with `self`.
     fn clone(&self) -> Self {
         Self { queue: self.queue.clone(), shared: Arc::clone(&self.shared) }
     }

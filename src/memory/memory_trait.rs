@@ -114,17 +114,18 @@ pub trait Memory: Clone + Debug + Send + Sync + 'static {
     }
 
     /// Returns a handle to the same device memory with a separate queue, for copies that overlap
-    /// with kernels. The two queues are ordered only by [`order_after`](Self::order_after). The
-    /// returned handle can do everything that `self` can: allocate, copy, run kernels, and fork
-    /// again. The default implementation returns a handle with the same queue, so copies do not
-    /// overlap with kernels.
+    /// with kernels. Only [`order_after`](Self::order_after) orders the queue of the returned
+    /// handle and the queue of `self`. The returned handle can do everything that `self` can:
+    /// allocate, copy, run kernels, and fork again. The default implementation returns a handle
+    /// with the same queue, so copies do not overlap with kernels.
     ///
     /// - The fork has the name of the device, and both handles may use each other's buffers.
     /// - A buffer is allocated and zeroed in the queue of the handle whose `alloc` was called, and
     ///   stays valid if that handle is dropped.
     /// - If all clones of a handle are dropped, its queued work still runs, provided that another
-    ///   queue was ordered after the work. Otherwise, the result of the queued work is unspecified,
-    ///   so the caller should wait for the queue before dropping the last clone.
+    ///   queue was ordered after the work. If no other queue was ordered after the work, the result
+    ///   of the work is unspecified. A caller should therefore wait for a queue before dropping the
+    ///   last clone of its handle.
     fn fork_queue(&self) -> Result<Self> {
         Ok(self.clone())
     }
@@ -188,9 +189,9 @@ pub trait Memory: Clone + Debug + Send + Sync + 'static {
     /// `false`, and the conformance kit then skips the checks that need an injected failure.
     ///
     /// The caller waits for all queues of the device before it calls `inject_failure`, and starts
-    /// no other operation before the one that is to fail. The device may run this kernel or upload
-    /// immediately instead of queuing it. The device must remain usable after the failure;
-    /// otherwise `inject_failure` returns `false`.
+    /// no other operation before the one that is to fail. The device may run a kernel or upload
+    /// that is to fail immediately instead of queuing it. The device must remain usable after the
+    /// failure; otherwise `inject_failure` returns `false`.
     fn inject_failure(&self, failure: FailureKind) -> bool {
         let _ = failure;
         false

@@ -8,8 +8,8 @@ use crate::{
 use std::{collections::HashMap, fs, path::Path};
 
 /// Adds the path of the definition's file to an error that arose while a net was built. If the
-/// error names a layer, and only one layer in state `state` has this name, also adds the layer's
-/// line.
+/// error names a layer, also adds the number of the line at which the layer's definition starts,
+/// unless several layers in state `state` have this name.
 pub(super) fn locate(
     error: Error,
     path: &Path,

@@ -9,7 +9,7 @@
 /// Each function also has a separate type, which implements the trait `$typed`. The method `visit`
 /// passes a value of this type to generic code, so the compiler generates a loop for one formula
 /// only. If `visit` passed the enum, the compiler would generate all formulas in each loop and then
-/// remove all but one. Such code took a seventh of the compile time of the crate.
+/// remove all but one. Loops with all formulas took a seventh of the compile time of the crate.
 macro_rules! scalar_functions {
     (
         $(#[$meta:meta])*
@@ -73,7 +73,8 @@ macro_rules! scalar_functions {
                 }
             }
 
-            /// Converts the function to its separate type, and calls `visitor` with the result.
+            /// Converts the enum value to the type that represents only this function, and calls
+            /// `visitor` with the result.
             pub(crate) fn visit(self, visitor: impl $visitor<A>) {
                 match self {
                     $(

@@ -11,7 +11,7 @@
 //! the getter, such as `set_pool`.
 //!
 //! [`read_trained_net`], `read_net` and `read_solver` [upgrade] files in Caffe's older formats. All
-//! other functions of this module that read files leave the message in the file's format.
+//! other readers of this module, such as [`read_binary`], leave the message in the file's format.
 //!
 //! [`read_trained_net`] and [`read_solver_state`] also read HDF5 files (`.caffemodel.h5`,
 //! `.solverstate.h5`).

@@ -259,7 +259,8 @@ impl Scan<'_> {
     /// Scans a string. Protobuf's C++ library accepts any bytes in a string, but Rust's strings are
     /// UTF-8, so the scan replaces bytes that are not UTF-8. Text in common 8-bit encodings, such
     /// as Latin-1, has no control characters except tabs and line breaks. If a string that is not
-    /// UTF-8 contains other control characters, the scan therefore rejects the file.
+    /// UTF-8 contains control characters other than white space, the scan therefore rejects the
+    /// file.
     fn text(&mut self, stop: u64) -> WireResult<i64> {
         let start = self.reader.offset();
         self.charge(size_of::<String>() as u64)?;

@@ -68,8 +68,9 @@ impl UnknownFields {
         self.fields.keys().map(Vec::as_slice)
     }
 
-    /// Calls `remap` on each path. If a message has moved, `remap` replaces its path by the new
-    /// path. `remap` returns `false` to drop the unknown fields of the message.
+    /// Calls `remap` on the path of each message that has unknown fields. If a message has moved,
+    /// `remap` replaces its path by the new path. `remap` returns `false` to drop the unknown
+    /// fields of the message.
     ///
     /// In the following example, a layer was inserted at the front, layers moved from the older
     /// field `layers` (2) to `layer` (100), and the `blobs` of each layer moved from field 6 to

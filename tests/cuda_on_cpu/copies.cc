@@ -109,7 +109,7 @@ ENTRY cuMemAlloc_v2(uint64_t *address, size_t bytes) {
 }
 
 // Releases device memory at once, although a real driver waits for queued work in most cases.
-// Queued work that uses the memory therefore fails.
+// Queued work that uses the released memory therefore fails.
 ENTRY cuMemFree_v2(uint64_t address) {
     REQUIRE_CARD;
     return card.release(address);

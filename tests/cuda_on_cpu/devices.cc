@@ -7,7 +7,8 @@
 
 using namespace cuda_on_cpu;
 
-// Fails if the simulated driver cannot execute kernels. Only the first call checks this.
+// Fails if the simulated driver cannot execute kernels. Only the first call of `cuInit` checks
+// whether it can.
 ENTRY cuInit(unsigned) {
     LOCK_DRIVER;
     static const bool works = can_execute();

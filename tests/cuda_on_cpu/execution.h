@@ -23,7 +23,7 @@ struct Launch {
     std::vector<std::vector<char>> arguments;
 };
 
-// Returns whether kernels can be executed. The first driver call makes this check.
+// Returns whether kernels can be executed. `cuInit` calls this function once per process.
 bool can_execute();
 
 // Returns the kernel `name` of a module with the text `ptx`, or null if the kernel cannot be

@@ -164,7 +164,7 @@ fn an_error_of_a_net_from_a_file_names_the_file_and_the_line() {
     let invalid_layer = ip.replace("num_output: 3", "num_output: 0");
     let message = error(&after_x(&format!("# comment\n\n{invalid_layer}"))).unwrap_err();
     assert!(message.starts_with(&format!("{file}:4: layer `ip`: ")), "{message}");
-    // A layer that the phase excludes has the same name as the invalid layer.
+    // The file also defines a layer of the same name, which the phase TRAIN excludes from the net.
     let excluded_layer =
         invalid_layer.replace("\"InnerProduct\"", "\"InnerProduct\" exclude { phase: TRAIN }");
     let message = error(&after_x(&format!(

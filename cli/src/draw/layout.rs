@@ -18,7 +18,7 @@ pub(super) struct BlobLine {
 /// Lane assignment of a net drawing: the lanes of all layers' marks and all blobs' lines.
 #[derive(Debug, PartialEq)]
 pub(super) struct DrawLayout {
-    /// Lane of each layer's mark, indexed by row.
+    /// Index of the lane (vertical track) of each layer's mark, one per row of the drawing.
     pub(super) marks: Vec<usize>,
     pub(super) lines: Vec<BlobLine>,
     pub(super) lane_count: usize,

@@ -31,8 +31,8 @@ pub(super) struct RunLogArgs {
     /// reads no data. `outputs` holds a number per output name, or an array for an output with
     /// several elements. A `test` object also has `net` and `outputs`; a `snapshot` object has
     /// `model` and `state`. A `diverged` object has `layer` and `blob`, the location of the first
-    /// NaN or infinite value, and `loss` as text. Any other value that is not finite is written as
-    /// null. With --snapshot, training appends to an existing log file.
+    /// NaN or infinite value, and `loss` as text. In every other field, a value that is not finite
+    /// is written as null. With --snapshot, training appends to an existing log file.
     #[arg(long, value_name = "FILE")]
     log_json: Option<PathBuf>,
     /// Plot losses and scores as an SVG image, redrawn at each test, at each snapshot and at the

@@ -55,7 +55,7 @@ impl RunningProcess {
 }
 
 /// Trains until a log line contains `text`, then sends SIGINT to the process. Returns the log lines
-/// after that line.
+/// that follow the line with `text`.
 fn interrupt_at(folder: &Folder, text: &str) -> Vec<String> {
     let mut process = RunningProcess::start(folder, "");
     process.wait_for(text);

@@ -36,7 +36,7 @@ use optimized::optimized;
 use std::{collections::BTreeSet, fs};
 use support::testdata;
 
-/// Log line with the time spent waiting for data. Caffe does not print this line.
+/// Log line with the time spent waiting for data, which Caffe does not print.
 const WAIT_LINE: &str = "    Waited for data: Ns, N% of the time";
 /// Log lines of each displayed iteration, with numbers replaced by `N`.
 const DISPLAY: [&str; 4] = [
@@ -75,7 +75,7 @@ fn training_logs_and_writes_snapshots_at_the_solvers_intervals() {
 
     let display_lines: Vec<_> = result.log.iter().filter(|line| line.contains(", lr = ")).collect();
     assert_eq!(display_lines[0], "Iteration 0, lr = 0.01");
-    // The rate is 0.01 · (1 + 0.0001 · 6)^−0.75.
+    // The learning rate of iteration 6 is 0.01 · (1 + 0.0001 · 6)^−0.75.
     assert_eq!(display_lines[3], "Iteration 6, lr = 0.0099955");
     let files = ["lenet_iter_4", "lenet_iter_8"];
     assert_eq!(folder.files(".caffemodel"), files.map(|stem| format!("{stem}.caffemodel")));

@@ -167,7 +167,8 @@ impl Values for f32 {
 
 static POOL: LazyLock<DescriptorPool> = LazyLock::new(|| pool(false));
 
-/// Caffe's messages, with packed lists of numbers unpacked and the others packed.
+/// Descriptors of Caffe's messages with the opposite packing: packed lists of numbers are declared
+/// as unpacked, and unpacked lists of numbers as packed.
 static POOL_WITH_OTHER_PACKING: LazyLock<DescriptorPool> = LazyLock::new(|| pool(true));
 
 fn pool(change_packing: bool) -> DescriptorPool {
@@ -254,7 +255,8 @@ impl Random {
         }
     }
 
-    /// Returns a message that has this part of its fields.
+    /// Returns a random message that has all required fields and about `percent` % of the other
+    /// fields.
     fn message(&mut self, descriptor: &MessageDescriptor, percent: usize) -> DynamicMessage {
         let mut message = DynamicMessage::new(descriptor.clone());
         for field in descriptor.fields() {

@@ -112,8 +112,8 @@ fn check_scalar_result<T: Element>(
     })
 }
 
-/// Last elements of the vectors of a large case. They are not 0, so that the check detects a kernel
-/// that skips the end of the vectors.
+/// Last elements of the vectors of a large case, not 0, so that the check detects a kernel that
+/// skips the end of the vectors.
 const LAST: [f64; 3] = [9.0, 2.0, -10.0];
 
 /// Checks a kernel that returns one number, with vectors of 2²⁰ + 3 elements. `oracle` computes the

@@ -135,7 +135,7 @@ fn unary<T: Element>(runner: &CheckRunner<'_>, ops: &[Unary<f64>]) -> Verdict {
         })?;
         let (wide_x, name) = (wide(&x), Output::from(y.0));
         expect_within(name.of(&[("x", &wide_x)]), &got, &oracle(op, &wide_x))?;
-        // Only for these functions is the sign of a zero result specified.
+        // The sign of a zero result is specified for `Abs` and `Neg` only.
         let (zeros, want) = match op {
             Unary::Abs => ([-0.0, 0.0], [0.0, 0.0]),
             Unary::Neg => ([-0.0, 0.0], [0.0, -0.0]),

@@ -93,7 +93,7 @@ impl MatrixProduct {
     }
 
     /// Returns matrix products whose `C` has gaps between rows, between matrices and at the end.
-    /// Special code for some scalars and for empty sums might overwrite the gaps.
+    /// Special code in a kernel, for some values of α and β or for k = 0, might overwrite the gaps.
     fn with_gaps() -> impl Iterator<Item = Self> {
         let extents = [[3, 5, 4], [1, 5, 4], [5, 1, 4], [1, 1, 1], [3, 5, 0], [17, 33, 9]];
         let scalars = [[1.0, 0.0], [1.0, 1.0], [0.0, 0.0], [0.0, 2.0], [0.5, 2.0]];

@@ -26,22 +26,22 @@ fn softmax<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         |axis, x, [], y| device.softmax(axis, x, y),
         |axis, x, []| ExpectedOutput::Within(oracle::softmax(axis, x)),
     )?;
-    // The first case has scores whose exponentials overflow. In the second case, a NaN must affect
-    // only the elements with the same outer and inner index. In the third case, the softmax of −∞
-    // is 0, and +∞ makes all elements along the axis NaN. In the fourth case, the softmax is NaN
-    // where all elements along the axis are −∞.
     let infinity = f64::INFINITY;
     let axis = Axis::new(2, 3, 2)?;
     let cases = [
+        // The exponentials of the scores overflow.
         ([1e4, -1e4, 1e4, 0.0, -1e4, 1e4], [0.5, 0.0, 0.5, 0.0, 0.0, 1.0]),
+        // A NaN must affect only the elements with the same outer and inner index.
         (
             [-1e4, f64::NAN, -1e4, 1.0, -1e4, 1.0],
             [1.0 / 3.0, f64::NAN, 1.0 / 3.0, f64::NAN, 1.0 / 3.0, f64::NAN],
         ),
+        // The softmax of −∞ is 0, and +∞ makes all elements along the axis NaN.
         (
             [-infinity, 1.0, 2.0, infinity, 2.0, -infinity],
             [0.0, f64::NAN, 0.5, f64::NAN, 0.5, f64::NAN],
         ),
+        // The softmax is NaN where all elements along the axis are −∞.
         (
             [0.0, -infinity, 0.0, -infinity, 0.0, -infinity],
             [1.0 / 3.0, f64::NAN, 1.0 / 3.0, f64::NAN, 1.0 / 3.0, f64::NAN],

@@ -221,8 +221,8 @@ impl Kernel {
             return Ok(false);
         }
         if (self.call)(device, &inputs, &mut outputs).is_ok() {
-            // The kernel allocated no memory, or handled the failure. In the first case, the
-            // failure is still pending, so this allocation consumes it.
+            // The kernel allocated no memory, or handled the failure. If the kernel allocated no
+            // memory, the failure is still pending, so this allocation consumes it.
             let _ = device.alloc(1);
             return Ok(true);
         }

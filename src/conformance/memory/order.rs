@@ -27,7 +27,8 @@ pub(super) fn queue_order(runner: &CheckRunner<'_>) -> Verdict {
     let (first, second) = (device.fork_queue()?, device.fork_queue()?);
     let fork_of_fork = first.fork_queue()?;
     let [none, idle, busy] = [None, Some((&second, false)), Some((&second, true))];
-    // The first two cases need a fork that has never had work.
+    // The cases with an idle fork come first, because no work may ever have been queued on this
+    // fork.
     let cases = [
         ("the device after a fork, through an idle fork", &first, idle, device),
         ("a fork after the device, through an idle fork", device, idle, &first),
@@ -66,7 +67,7 @@ fn adds_after_uploads(
     let (mut x, mut y, mut delay) = (ones(to)?, ones(to)?, ones(from)?);
     let mut sum = 1.0;
     for round in 1..=ROUNDS {
-        // The addition of the previous round must be done before the next upload.
+        // The upload of a round must wait for the addition of the previous round, which reads `x`.
         from.order_after(to)?;
         for _ in 0..DELAYS {
             from.scal(1.0, delay.view_mut()?)?;

@@ -75,7 +75,8 @@ impl Operands {
 }
 
 impl Work {
-    /// Makes the work fail on `queue`. The caller must have waited for all queues.
+    /// Queues the work on `queue` with an injected failure. The caller must have waited for all
+    /// queues.
     fn fail(self, queue: &AnyDevice, operands: &mut Operands) -> Failing {
         let kind = match self {
             Self::Kernel(_) => FailureKind::QueuedKernel,
@@ -149,7 +150,7 @@ impl FailingQueue<'_> {
         Ok(failure)
     }
 
-    /// Waits for all queues, and makes the work fail on the first queue.
+    /// Waits for all queues, and then queues the work on the first queue with an injected failure.
     fn fail(&self) -> Verdict<Failing> {
         let mut operands = Operands::new(self.queues[0])?;
         self.queues.into_iter().try_for_each(|queue| queue.synchronize())?;

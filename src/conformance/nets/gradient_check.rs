@@ -338,8 +338,8 @@ impl Trial<f64> {
     }
 }
 
-/// Value of each element of a parameter's gradient before a backward pass. The pass must add to the
-/// gradient.
+/// Value of each element of a parameter's gradient before a backward pass, which must add to this
+/// value.
 const INITIAL_GRADIENT: f64 = 0.25;
 
 /// Returns random numbers that every element type represents exactly, at least 1/16 away from 0.

@@ -69,7 +69,7 @@ fn png(bytes: &[u8], color: Color) -> Result<Image> {
     let mut reader = decoder.read_info().map_err(|error| damaged(&error))?;
     let (width, height) = reader.info().size();
     let size = reader.output_buffer_size();
-    // `convert` and `image` can need more bytes per pixel than the decoder writes.
+    // `convert` and `image` can need 3 bytes per pixel, even if the decoder writes fewer.
     let needed_bytes = u64::from(width) * u64::from(height) * 3;
     let needed_bytes = size.map_or(u64::MAX, |size| needed_bytes.max(size as u64));
     check_size([height as usize, width as usize], needed_bytes, bytes)?;

@@ -29,7 +29,7 @@ pub(super) const VERSION: u32 = 1;
 pub(super) const META_VERSION: usize = HEADER + 4;
 pub(super) const META_MAP_SIZE: usize = HEADER + 16;
 /// The byte offset, in a meta page, of the record that describes the tree of free pages. The record
-/// starts with the page size.
+/// of the tree of free pages starts with the page size of the database.
 pub(super) const META_FREE: usize = HEADER + 24;
 pub(super) const META_MAIN: usize = META_FREE + TREE;
 pub(super) const META_LAST_PAGE: usize = META_MAIN + TREE;

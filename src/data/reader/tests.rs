@@ -45,7 +45,8 @@ fn skipped_records_count_in_errors_but_not_in_record_numbers() {
     for i in 0..9 {
         assert_eq!((data.next_record(), next(&mut data).unwrap()), (i, (i + 3) % 7));
     }
-    // With 3 skipped records, record 9 of the reader is record 12 mod 7 = 5 of the source.
+    // The reader skips 3 of the 7 records, so its record 9 is record (9 + 3) mod 7 = 5 of the
+    // source.
     assert_eq!(next(&mut data).unwrap_err().to_string(), "numbers, record 5: unreadable");
 
     let source = Numbers::failing(7, 2, |_| Err(Error::InvalidData("unreadable".into())));

@@ -5,8 +5,8 @@
 //!   Code that relies on one queue running before another, but does not call `order_after`,
 //!   therefore reads stale bytes.
 //! - A wait for a queue runs all work of that queue. From other queues, the wait runs only the work
-//!   that the awaited queue was [ordered after](Queue::order_after). All other work stays queued,
-//!   as the contract of `Memory` allows.
+//!   that the awaited queue was [ordered after](Queue::order_after). The rest of the work of other
+//!   queues stays queued, as the contract of `Memory` allows.
 //! - A queue stores the first failure of its work, and the next wait for that queue returns and
 //!   clears the failure. A wait for a queue that was ordered after the failed work returns the
 //!   failure as well. Work that was queued after the failed work still runs.

@@ -99,10 +99,10 @@ fn split_blocks<T: Element>(y: &mut [T]) -> (&mut [T], &mut [[u8; BLOCK]], &mut 
     (first, blocks, cast_slice_mut(rest))
 }
 
-/// `y ← x` for one slice of a block. A slice consists of the same cache lines in each page of the
-/// block. `store_slice` also prefetches the corresponding slice of the block that starts at each
-/// address in `next_sources`. The addresses need not be readable. The prefetch targets L2, because
-/// the current blocks fill L1.
+/// `y ← x` for one slice of a block. A slice consists of the cache lines at the same offsets in
+/// each page of the block. `store_slice` also prefetches the corresponding slice of the block that
+/// starts at each address in `next_sources`. The addresses need not be readable. The prefetch
+/// targets L2, because the current blocks fill L1.
 #[inline(always)]
 fn store_slice<const N: usize>(
     slice: usize,

@@ -7,8 +7,8 @@ use std::cell::RefCell;
 /// that packs, use at most four buffers at a time.
 const MAX_CACHED_BUFFERS: usize = 4;
 
-/// Size in bytes of the largest buffer that a thread caches. A thread frees larger buffers after
-/// use.
+/// Size in bytes of the largest buffer that a thread caches. A thread frees buffers of more than
+/// `MAX_CACHED_BYTES` bytes after use.
 const MAX_CACHED_BYTES: usize = 16 << 20;
 
 thread_local! {

@@ -6,8 +6,8 @@ use std::{
     f64::consts::{LN_2, LOG2_E},
 };
 
-/// Constant whose addition to a number rounds the number to the nearest integer. The low bits of
-/// the sum hold the integer.
+/// Constant whose addition to a number rounds the number to the nearest integer, which the low bits
+/// of the sum hold.
 const ROUND: f64 = 1.5 * (1u64 << 52) as f64;
 
 /// Bit pattern of √½. Significands are normalized to the range from √½ to √2.

@@ -43,8 +43,8 @@ struct State {
 }
 
 impl State {
-    /// Counts up to `count` sleeping threads as waiting, and returns their number `n`. The caller
-    /// must then notify `n` threads.
+    /// Counts up to `count` sleeping threads as waiting, and returns their number. The caller must
+    /// then notify as many threads as `wake` has returned.
     fn wake(&mut self, count: usize) -> usize {
         let count = count.min(self.sleeping);
         self.sleeping -= count;
@@ -120,12 +120,12 @@ impl IdleThreads {
     }
 
     /// Sleeps until the thread is notified. The caller has checked, while holding the lock of
-    /// `state`, that no offer is pending.
+    /// `state`, that no offer of a parallel region is pending.
     ///
-    /// The sleeping thread misses no notification. A thread that makes a later offer sees this
-    /// thread counted as sleeping, increments `notified` under the lock, and then signals the
-    /// condition variable. `Condvar::wait` unlocks `state` and starts to wait in one atomic step,
-    /// so the signal cannot be missed. If another thread that is about to sleep consumes the
+    /// The sleeping thread misses no notification. A thread that later offers a parallel region
+    /// sees this thread counted as sleeping, increments `notified` under the lock, and then signals
+    /// the condition variable. `Condvar::wait` unlocks `state` and starts to wait in one atomic
+    /// step, so the signal cannot be missed. If another thread that is about to sleep consumes the
     /// notification first, that thread polls for the offer instead.
     fn sleep(&self, mut state: MutexGuard<'_, State>) {
         state.waiting -= 1;

@@ -20,8 +20,8 @@ impl Pool {
     /// Starts `threads` threads.
     ///
     /// # Errors
-    /// Returns the operating system's error if a thread cannot be started. In that case, the threads
-    /// that were already started exit.
+    /// Returns the operating system's error if a thread cannot be started. After an error, all
+    /// threads that `start` has already started exit.
     pub(crate) fn start(threads: usize) -> io::Result<Self> {
         Self::start_with(threads, |builder, body| builder.spawn(body).map(drop))
     }

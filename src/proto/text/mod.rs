@@ -75,8 +75,7 @@ fn to_wire(
     Ok(wire)
 }
 
-/// Like [`parse_text`], but reads the text from a file, such as a prototxt. The file may be at most
-/// 32 MiB long.
+/// Like [`parse_text`], but reads the text from a file of at most 32 MiB, such as a prototxt.
 #[doc(alias = "ReadProtoFromTextFile")]
 pub fn read_text<M: CaffeMessage>(path: impl AsRef<Path>) -> Result<M> {
     read(path.as_ref(), UnknownFieldPolicy::Reject)

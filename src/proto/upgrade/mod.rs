@@ -28,7 +28,7 @@
 //! - The upgrade of a net with V0 layers keeps the fields `state`, `debug_info` and `input_shape`,
 //!   which Caffe drops.
 //! - In a net with V0 layers, a layer of a different format is an error, and so is a V1 field of a
-//!   V0 layer. Caffe drops such a layer or field.
+//!   V0 layer. Caffe drops a layer of a different format, and a V1 field of a V0 layer.
 //! - A padding layer without exactly one bottom and one top is an error even if its top is unused.
 //! - A list of `input_shape` or `input_dim` that is too short is an error; Caffe reads past the end
 //!   of the list.

@@ -110,8 +110,8 @@ macro_rules! memory_bugs {
         /// Bug: the device, not the queue, records a failure, and a wait for any queue reports the
         /// failure if the failed work has already run.
         FailureOfAnyQueue => queue_failures,
-        /// Bug: if a queue is ordered after a failed queue, a wait for the former discards the
-        /// failure of the latter.
+        /// Bug: a wait for a queue that is ordered after a failed queue discards the failure of the
+        /// failed queue.
         OrderedQueueTakesFailure => queue_failures,
         /// Bug: no call reports the failure of work on a dropped fork.
         DroppedForkLosesFailure => queue_failures,

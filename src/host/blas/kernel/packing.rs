@@ -247,8 +247,8 @@ pub(crate) unsafe fn pack_transposed<V: SimdVector>(
     // elements.
     for row in (first..panel_dim).step_by(4).rev() {
         // SAFETY: a store covers at most `len` + 3 steps, and the last four rows end at most three
-        // elements beyond `panel_dim`. The caller guarantees that these additional steps and
-        // elements are valid for writes.
+        // elements beyond `panel_dim`. The caller guarantees that three steps and three elements
+        // past the end of `steps` are valid for writes.
         unsafe {
             let mut vectors = [V::splat(V::Scalar::zero()); 4];
             for (i, vector) in vectors.iter_mut().enumerate() {

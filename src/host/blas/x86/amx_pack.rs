@@ -22,9 +22,9 @@ pub(crate) struct AmxPackSource<'a, H> {
     pub(crate) mn: usize,
     pub(crate) k: usize,
     /// Whether a tile is transposed after loading, as a matrix of 32-bit words. A tile of `A` has a
-    /// row for each row of `A`, and a tile of `B` has a row for every two steps along k. Loading
-    /// yields the row layout of a tile of `A` if elements are contiguous along k, and of a tile of
-    /// `B` otherwise.
+    /// row for each row of `A`, and a tile of `B` has a row for every two steps along k. A loaded
+    /// tile has the row layout of a tile of `A` if the source's elements are contiguous along k,
+    /// and the row layout of a tile of `B` otherwise.
     pub(crate) transpose: bool,
 }
 
