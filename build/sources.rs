@@ -12,7 +12,7 @@ use std::{
 const FLAGS: &[&str] = &["-std=c++17", "--ptx"];
 
 /// Compute capabilities, times 10, for which nvcc compiles each file, in ascending order. A GPU
-/// runs the PTX of the highest of these capabilities that the GPU supports.
+/// runs the PTX of the highest capability in `CAPABILITIES` that the GPU supports.
 pub(super) const CAPABILITIES: [u32; 2] = [75, 80];
 
 /// PTX version of the kernels. A driver rejects PTX of a newer version than its own. Version 7.0
@@ -41,7 +41,8 @@ impl Sources {
     }
 
     /// Returns a record of the sources, in lines of a hash and a text: the flags in the first line,
-    /// and the name of a source in each other line. `kernels/ptx` contains such a record.
+    /// and the name of a source in each other line. The folder `kernels/ptx` contains the record of
+    /// the sources from which its files were compiled.
     pub(super) fn record(&self) -> String {
         let flags = format!("{} {CAPABILITIES:?} .version {PTX_VERSION}", FLAGS.join(" "));
         let flags = format!("{:016x} {flags}\n", hash(&flags));

@@ -1,7 +1,7 @@
 //! Classifies an image with a trained net.
 //!
 //! The first of the following commands trains LeNet and writes the weights. The second command runs
-//! this example, which classifies an image:
+//! the example `classify`, which classifies an image:
 //!
 //! ```sh
 //! cargo run --profile quick -- train --solver examples/digits/solver.prototxt

@@ -1,5 +1,5 @@
-//! Fine-tunes a net: trains a net on many images, and then trains a second net from these weights
-//! on a small data set.
+//! Fine-tunes a net: trains a net on many images, and then trains a second net on a small data set,
+//! starting from the weights of the first net.
 //!
 //! Each layer of the second net copies the weights of the layer of the same name in the first net.
 //! The last layer of the second net has a name that the first net lacks, so this layer starts from

@@ -78,7 +78,7 @@ pub struct Preprocessing {
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum MeanPixel {
-    /// No mean is subtracted.
+    /// The classifier subtracts no mean from the pixels.
     #[default]
     None,
     /// One mean for all channels, or one mean for each channel, in the order blue, green, red.

@@ -147,7 +147,7 @@ pub enum Error {
         reason: String,
     },
     /// A training run whose objective or weights became NaN or infinite. The message names the
-    /// iteration, and the layer and blob of the first such value.
+    /// iteration, and the layer and blob of the first NaN or infinite value.
     Diverged(String),
     /// A device name that this build of the crate does not know.
     UnknownDevice {
@@ -304,8 +304,8 @@ impl Error {
         Self::Context { context: context.into(), source: Box::new(self) }
     }
 
-    /// Wraps an [`Error::MemoryLimit`] in an [`Error::Context`] whose message starts with the name of
-    /// the blob. Does not change other errors.
+    /// Wraps an [`Error::MemoryLimit`] in an [`Error::Context`] whose message starts with the name
+    /// of the blob. Returns any other error unchanged.
     #[cfg(feature = "net")]
     pub(crate) fn name_allocation(self, name: impl FnOnce() -> Option<String>) -> Self {
         match self {

@@ -23,7 +23,7 @@ const TOOLS: [Tool; 9] = [
     Tool { name: "upgrade_solver_proto_text", subcommand: "upgrade-solver", flags: &[] },
 ];
 
-/// Returns the tool with the given name. Hyphens may replace underscores.
+/// Returns the tool with the given name, in which hyphens may replace underscores.
 pub(super) fn by_name(name: &str) -> Option<&'static Tool> {
     TOOLS.iter().find(|tool| tool.name == name.replace('-', "_"))
 }

@@ -352,8 +352,8 @@ impl<T: Storable, D: Device> Blob<T, D> {
     }
 
     /// Swaps the data of this blob with the data of `other`, without a copy. The swap also changes
-    /// the data of all aliases of the two blobs. By such swaps, a data layer takes a prefetched
-    /// batch and returns the storage of the previous batch.
+    /// the data of all aliases of the two blobs. A data layer calls `swap_data` to take a
+    /// prefetched batch and return the storage of the previous batch.
     ///
     /// ```
     /// use cortado::prelude::*;

@@ -11,8 +11,8 @@ use proptest::prelude::*;
 /// The kind of values that the operands hold, which determines how the kit compares results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Values {
-    /// Integers from −4 to 4. Sums of these integers are exact, so a result must be the expected
-    /// value rounded to the element type.
+    /// Integers from −4 to 4. Sums of such small integers are exact, so a result must be the
+    /// expected value rounded to the element type.
     Integers,
     /// Real numbers in [−1, 1). A sum of these real numbers may differ from the expected value by
     /// rounding errors.

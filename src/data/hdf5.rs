@@ -205,9 +205,9 @@ impl Hdf5Rows {
         Ok(())
     }
 
-    /// Returns the index of the random number stream that shuffles the files in epoch `epoch`. The
-    /// streams with the following indices shuffle the rows of the first, second, … file of the
-    /// epoch.
+    /// Returns the index of the random number stream that shuffles the files in epoch `epoch`.
+    /// Stream `first_shuffle(epoch) + i` shuffles the rows of the epoch's `i`-th file, counted from
+    /// 1.
     fn first_shuffle(&self, epoch: u64) -> u64 {
         epoch.wrapping_mul(self.files.len() as u64 + 1)
     }

@@ -25,7 +25,8 @@ impl Image {
     /// # Errors
     /// Returns [`Error::InvalidData`](crate::Error::InvalidData) for a damaged file, for a format
     /// other than JPEG and PNG, and for an image that needs more than 32 MiB and more than 64 bytes
-    /// per byte of the file. Without the feature `image`, decoding always returns this error.
+    /// per byte of the file. Without the feature `image`, decoding always returns
+    /// [`Error::InvalidData`](crate::Error::InvalidData).
     #[doc(alias = "DecodeDatum")]
     pub fn decode(bytes: &[u8], color: Color) -> Result<Self> {
         decode(bytes, color)

@@ -46,7 +46,7 @@ pub struct DataReader {
 }
 
 /// The name of a source, and the counts that determine the position of a record in the source.
-/// Error messages contain the name and the position.
+/// Error messages contain the source's name and the record's position.
 struct SourceName {
     source: String,
     records: Option<u64>,

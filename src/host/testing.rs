@@ -10,8 +10,8 @@ use crate::{
 use rand_core::Rng;
 use std::time::{Duration, Instant};
 
-/// Returns `len` random integers from -4 to 4. All element types represent these integers, and
-/// short sums of their products, exactly.
+/// Returns `len` random integers from -4 to 4. All element types represent integers from -4 to 4,
+/// and short sums of their products, exactly.
 pub(crate) fn integers<T: Element>(tag: u64, len: usize) -> Vec<T> {
     let mut rng = RngKey::new(7).child(tag).rng();
     (0..len).map(|_| T::from_f64(f64::from(rng.next_u32() % 9) - 4.0)).collect()

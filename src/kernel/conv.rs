@@ -58,7 +58,7 @@ macro_rules! kernels {
             }
 
             /// `columns ← the im2col matrix of x`, with one window per column; taps in the padding
-            /// are +0. All other elements are copied bit for bit.
+            /// are +0. Elements of `x` are copied bit for bit.
             ///
             /// Lengths: `x` has `op.image_len()` elements, and `columns` has `op.columns_len()`.
             #[doc(alias = "im2col_nd_cpu")]

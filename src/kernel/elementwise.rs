@@ -42,9 +42,9 @@ macro_rules! kernels {
             /// sign bit, even of a zero.
             ///
             /// `Abs`, `Neg`, `Sqr`, `Sign`, `SignBit`, `AddScalar`, `Scale`, `Threshold`, `Relu`
-            /// and `Clip` are correctly rounded. The other functions may have the errors that the
-            /// conformance kit's oracle allows: from 2.5 units in the last place for a quotient to
-            /// 16 for `pow`.
+            /// and `Clip` are correctly rounded. Functions that are not correctly rounded may have
+            /// the errors that the conformance kit's oracle allows: from 2.5 units in the last
+            /// place for a quotient to 16 for `pow`.
             ///
             /// Lengths: `y` has as many elements as `x`.
             #[doc(alias = "caffe_powx")]

@@ -39,8 +39,8 @@ macro_rules! kernels {
             }
 
             /// Sets `dx[i]` to the sum of the elements of `dy` whose mask is `i`. A mask of −1
-            /// selects no element, and `dx[i]` is 0 if no mask is `i`. For any other mask outside
-            /// the plane, the kernel may fail or return any result, but it writes only to `dx`.
+            /// selects no element, and `dx[i]` is 0 if no mask is `i`. For a mask below −1 or
+            /// beyond the plane, the kernel may fail or return any result, but writes only to `dx`.
             ///
             /// Lengths: `dy` and `mask` have `op.output_len()` elements, and `dx` has
             /// `op.input_len()`.

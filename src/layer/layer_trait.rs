@@ -180,7 +180,7 @@ pub trait Layer<T: Element>: Any + Send {
 
     /// Returns the activation function that this layer applies to every element. Returns `None` if
     /// this layer is not an elementwise activation, or if its in-place [`forward`](Self::forward)
-    /// has side effects, such as saving the input. A net may pass this function to
+    /// has side effects, such as saving the input. A net may pass the activation function to
     /// [`forward_fused`](Self::forward_fused) of the preceding layer, instead of calling `forward`
     /// of this layer.
     fn fusible_activation(&self) -> Option<Unary<f64>> {

@@ -16,7 +16,8 @@ pub(super) fn shape(proto: &BlobShape) -> Result<Shape> {
 }
 
 /// Returns `axis`, the value of the field `axis`, or `older`, the value of the older field that
-/// Caffe calls `name`. The value of `axis` may be negative. Returns 1 if neither field is set.
+/// Caffe calls `name`. The value of `axis` may be negative. Returns 1 if neither `axis` nor the
+/// older field is set.
 ///
 /// # Errors
 /// Returns [`Error::InvalidData`] if both `axis` and the older field are set.

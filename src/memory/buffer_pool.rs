@@ -19,9 +19,9 @@ use std::{
 /// runs after that work. If the next owner uses another queue, the pool first orders that queue
 /// after the queue of the previous owner.
 ///
-/// The pool and its [forks](Self::fork) share the cache, the limit and the statistics. The limit
-/// bounds the bytes in use and in the cache together. If an allocation would exceed the limit, or
-/// the device is out of memory, the pool first frees cached buffers.
+/// The pool and its [forks](Self::fork) share the cache, the limit and the statistics. The limit of
+/// a pool bounds the bytes in use and in the cache together. If an allocation would exceed the
+/// limit, or the device is out of memory, the pool first frees cached buffers.
 ///
 /// A device that uses a pool consists of two types: a type without a pool, the driver, and the
 /// device itself, whose buffers are `PooledBuffer`s:
@@ -30,11 +30,13 @@ use std::{
 ///   of its operands, like `upload` and `download` in the example.
 /// - **Order.** The pool calls the driver's `order_after` by itself, to order a queue after the
 ///   queues that used the reused memory. Therefore, the driver's `order_after` must only order the
-///   queues. If it passed on a failure of the other queue, unrelated queues would report the
-///   failure. The device's own `order_after` also passes on the failure, as [`Memory`] requires.
+///   queues. If the driver's `order_after` passed on a failure of the other queue, unrelated queues
+///   would report the failure. The device's own `order_after` also passes on the failure, as
+///   [`Memory`] requires.
 /// - **Injected failures.** Make an injected `Alloc` failure in the device's own `alloc`, before it
-///   calls the pool. The driver is the wrong place, because an allocation from the cache never
-///   calls the driver, and after a failure the pool frees its cache and retries.
+///   calls the pool. The driver's `alloc` is the wrong place for injected failures: an allocation
+///   from the cache does not call the driver, and after a failure the pool frees its cache and
+///   retries.
 ///
 /// ```
 /// use cortado::{Memory, Result, SimulatedDevice, memory::{BufferPool, PooledBuffer}};
@@ -224,7 +226,8 @@ impl<M: Memory> BufferPool<M> {
 
     /// Frees all cached buffers.
     pub fn trim(&self) {
-        // The buffers are dropped after the lock is released.
+        // Drop the buffers only after the lock is released, because freeing device memory may take
+        // long.
         let cached_buffers = self.shared.state.lock().take_cached();
         drop(cached_buffers);
     }
@@ -250,8 +253,8 @@ impl<M: Memory> BufferPool<M> {
             if !queue.is(&self.queue)
                 && let Err(error) = self.queue.memory.order_after(&queue.memory)
             {
-                // Without this order, the cache would record the wrong queue for the buffer, so
-                // drop the buffer instead of returning it to the cache.
+                // If the queues are not ordered, the cache would record the wrong queue for the
+                // buffer, so drop the buffer instead of returning it to the cache.
                 buffer.buffer = None;
                 return Err(error);
             }
@@ -289,9 +292,9 @@ impl<M: Memory> PooledBuffer<M> {
         self.bytes
     }
 
-    /// Records that work on the queue of `pool` uses this buffer. Work of the next owner of the
-    /// memory then runs after that work. A caller need not call `used_by` for the pool that
-    /// allocated the buffer.
+    /// Records that work on the queue of `pool` uses this buffer. Queued work of the buffer's next
+    /// owner runs after all work that `used_by` has recorded. A caller need not call `used_by` for
+    /// the pool that allocated the buffer.
     pub fn used_by(&self, pool: &BufferPool<M>) {
         if pool.queue.is(&self.owner) {
             return;

@@ -72,7 +72,7 @@ impl ValidSides {
 
 /// The bytes of a [`SyncedMemory`](super::SyncedMemory). Methods without documentation behave like
 /// the methods with the same names in `SyncedMemory`. `CoherentBytes` is not generic over the
-/// device, so this code is compiled only once.
+/// device, so the code for coherence is compiled only once.
 pub(crate) struct CoherentBytes {
     device: Arc<dyn ErasedMemory>,
     bytes: usize,

@@ -35,8 +35,9 @@ use std::fmt::Debug;
 ///   error. The error contains the name under which the [`ledger`](crate::memory::ledger) records
 ///   the failed kernel, or lists the kernels that may have failed. The contents of the memory that
 ///   the failed work writes are unspecified until that memory is written again; all other memory
-///   keeps its value. All queues of the device remain usable. The conformance kit checks these
-///   guarantees only on devices that implement [`inject_failure`](Self::inject_failure).
+///   keeps its value. All queues of the device remain usable. The conformance kit checks the
+///   guarantees about failures only on devices that implement
+///   [`inject_failure`](Self::inject_failure).
 ///   - If several kernels fail before a call waits, the call may return any one of the errors.
 ///   - The error for a queued upload need not name a kernel.
 ///   - The error for an invalid element, such as a label, may name the operand instead of the
@@ -185,8 +186,9 @@ pub trait Memory: Clone + Debug + Send + Sync + 'static {
     }
 
     /// Injects one failure for tests: the next operation of kind `failure` on this handle fails.
-    /// Returns whether the device can inject such a failure. The default implementation returns
-    /// `false`, and the conformance kit then skips the checks that need an injected failure.
+    /// Returns whether the device can inject a failure of this kind. The default implementation
+    /// returns `false`, and the conformance kit then skips the checks that need an injected
+    /// failure.
     ///
     /// The caller waits for all queues of the device before it calls `inject_failure`, and starts
     /// no other operation before the one that is to fail. The device may run a kernel or upload
@@ -197,9 +199,10 @@ pub trait Memory: Clone + Debug + Send + Sync + 'static {
         false
     }
 
-    /// Called with an allocation whose contents are stale. The allocation is kept for reuse, or is
-    /// about to be overwritten. By default, `on_stale` does nothing. A test device can poison the
-    /// contents of the allocation, so that tests detect reads of stale data.
+    /// Called with an allocation whose contents are stale. The memory either keeps the stale
+    /// allocation for reuse, or is about to overwrite the allocation. By default, `on_stale` does
+    /// nothing. A test device can poison the contents of the allocation, so that tests detect reads
+    /// of stale data.
     fn on_stale(&self, allocation: StaleAllocation<'_, Self::Buffer>) {
         let _ = allocation;
     }

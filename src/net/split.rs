@@ -105,7 +105,7 @@ fn blob_uses(param: &NetParameter) -> Result<BlobUses> {
 }
 
 /// Returns the error for a bottom that no earlier layer produces. The error message suggests a
-/// known blob name that is similar.
+/// known blob name that is similar to `bottom`.
 pub(super) fn unknown_bottom_error<'a>(
     bottom: &str,
     index: usize,

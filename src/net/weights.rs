@@ -172,8 +172,8 @@ impl<T: Element> Net<T> {
 
     /// Copies trained weights from a file to the layers with the same names, like
     /// [`copy_trained_from`](Self::copy_trained_from). Returns the names of the copied layers. The
-    /// extension of the file determines the format:
-    /// `.safetensors` and `.npz` (feature `tensor-io`), `.h5` (feature `hdf5`); any other file is a
+    /// extension of the file determines the format: `.safetensors` and `.npz` (feature
+    /// `tensor-io`), `.h5` (feature `hdf5`). A file with any other extension is read as a
     /// caffemodel.
     ///
     /// ```no_run
@@ -188,7 +188,7 @@ impl<T: Element> Net<T> {
     /// # Errors
     /// Returns [`Error::InvalidData`] if this build lacks the feature for the file's format.
     /// Returns any error from `copy_trained_from` and from the function that reads the file's
-    /// format. Each of these errors names the file.
+    /// format. Every error names the file.
     #[doc(alias = "CopyTrainedLayersFrom")]
     pub fn copy_trained_from_file(&mut self, path: impl AsRef<Path>) -> Result<Vec<String>> {
         self.copy_trained_from_file_with(path, CopyOptions::default())

@@ -170,6 +170,6 @@ pub(crate) trait BinaryFunction<A: Float>: Copy + Into<Binary<A>> {
 
 /// Code that [`Binary::visit`] runs, compiled for each function.
 pub(crate) trait BinaryVisitor<A: Float> {
-    /// Runs the code for `function`.
+    /// Runs the visitor's code, specialized for `function`.
     fn visit(self, function: impl BinaryFunction<A>);
 }

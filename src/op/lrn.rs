@@ -28,8 +28,8 @@ pub enum LrnRegion {
     WithinChannel,
 }
 
-/// Local response normalization, `y = x · s^(−β)` with `s = k + α/n · Σ x²`. The sum is over a
-/// region of `n` elements around `x`.
+/// Local response normalization, `y = x · s^(−β)` with `s = k + α/n · Σ x²`. The sum `Σ x²` is over
+/// a region of `n` elements around `x`.
 ///
 /// The operands have the shape batch × channels × height × width. For a region across channels, `n
 /// = size`. For a region within a channel, `n = size²`; as in Caffe, such a region uses 1 instead
@@ -87,8 +87,8 @@ impl Lrn {
         }
     }
 
-    /// Returns the number of elements of each operand, saturating at `usize::MAX`. If this number
-    /// overflows, [`check`](Self::check) fails.
+    /// Returns the number of elements of each operand, saturating at `usize::MAX`. If the number of
+    /// elements overflows, [`check`](Self::check) fails.
     pub fn count(&self) -> usize {
         let [height, width] = self.plane;
         [self.channels, height, width].into_iter().fold(self.batch, usize::saturating_mul)

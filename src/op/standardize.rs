@@ -29,8 +29,8 @@ pub enum EpsilonPlacement {
 /// standard deviation.
 ///
 /// If `mean` and `variance` are the moments of `x`, the gradient is `dx = (dy − Σ dy / m − y · Σ
-/// dy·y / m) · rate`. The sums are over the `m` elements with index `e`. Standardization follows
-/// Ioffe and Szegedy (2015), section 3.
+/// dy·y / m) · rate`. The sums `Σ` are over the `m` elements with index `e` along the axis.
+/// Standardization follows Ioffe and Szegedy (2015), section 3.
 ///
 /// ```
 /// use cortado::{host::Workers, kernel::slices, op::{Axis, EpsilonPlacement, Standardize}};

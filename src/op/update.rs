@@ -115,8 +115,7 @@ pub enum UpdateRule<T: Element> {
     /// s = g · √((k + delta) / (h + delta))
     /// k ← momentum · k + (1 − momentum) · s²
     /// ```
-    /// The step of AdaDelta is `rate · s`, with `s` from the formulas above. AdaDelta was
-    /// introduced by Zeiler (2012).
+    /// The step of AdaDelta is `rate · s`. AdaDelta was introduced by Zeiler (2012).
     AdaDelta {
         /// Decay factor of `h` and `k`, the running means of the squares of `g` and `s`.
         momentum: T::Acc,

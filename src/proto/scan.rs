@@ -2,8 +2,8 @@
 //!
 //! prost does not report the offset of malformed bytes, drops unknown fields, and is stricter than
 //! protobuf's C++ library. The scan skips values without decoding them. The scan collects unknown
-//! fields, reports errors with offset and field path, and lists replacements of byte ranges. With
-//! these replacements, prost decodes the same message as protobuf's C++ library.
+//! fields, reports errors with offset and field path, and lists replacements of byte ranges. prost
+//! decodes the bytes with these replacements to the same message as protobuf's C++ library.
 
 use std::{collections::BTreeMap, fmt, ops::Range};
 
@@ -282,7 +282,8 @@ impl Scan<'_> {
 
     /// Counts memory that prost, or a replacement of a byte range, needs in addition to the bytes
     /// of the file. Fails if an empty message or string, which a file stores in two or three bytes,
-    /// occurs too often. The limit does not apply to a message that this process has encoded.
+    /// occurs too often. The limit on memory does not apply to a message that this process has
+    /// encoded.
     fn charge(&mut self, bytes: u64) -> WireResult<()> {
         self.needed = self.needed.saturating_add(bytes);
         if self.needed > limits::expanded(self.len)

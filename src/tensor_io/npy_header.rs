@@ -20,8 +20,8 @@ pub(super) struct Header {
 }
 
 impl Header {
-    /// Parses a `.npy` header such as
-    /// `{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }`, with keys in any order.
+    /// Parses a `.npy` header, a Python dictionary with the keys `descr` (such as `'<f4'`),
+    /// `fortran_order` and `shape` (such as `(2, 3)`) in any order.
     pub(super) fn parse(text: &str) -> Result<Self> {
         let mut text = Cursor(text);
         let (mut descr, mut order, mut shape) = (None, None, None);

@@ -91,7 +91,8 @@ fn read_member(
 /// path.
 fn check_relative_names(tensors: &[(String, Tensor)]) -> Result<()> {
     let is_normal = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
-    // Reject Windows paths as well: `\` separates folders, and `:` follows the drive letter.
+    // Reject Windows paths as well, in which `\` separates folders and `:` follows the drive
+    // letter.
     let leaves_folder = |name: &str| {
         !Path::new(&name.replace('\\', "/")).components().all(is_normal)
             || name.as_bytes().get(1) == Some(&b':')

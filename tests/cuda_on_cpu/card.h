@@ -48,7 +48,7 @@ struct Card {
     int number;
     size_t capacity;
     // Result code of the first failed work item. Until the process ends, later driver calls for
-    // this simulated GPU return this code.
+    // this simulated GPU return the code `failed`.
     Code failed = SUCCESS;
     unsigned retained = 0;
     // PTX of the modules that are loaded.

@@ -195,7 +195,7 @@ fn fields_longer_than_the_file_are_rejected_without_allocation() {
         &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f],
         &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01],
     ];
-    // The test tries each of these lengths for a string, a nested message, packed numbers, bytes
+    // The test tries each of the `lengths` for a string, a nested message, packed numbers, bytes
     // and an unknown field.
     for length in lengths {
         read_error::<NetParameter>(&[&[0x0a], length].concat());

@@ -3,8 +3,8 @@
 //! transfers.
 //!
 //! To add a gradient check, append `layer("type: '…' …").bottom(&[…])` to a test, and `.in_place()`
-//! if the layer can run in place. [`GradientCheck`](cortado::conformance::GradientCheck) has more
-//! options.
+//! if the layer can run in place. [`GradientCheck`](cortado::conformance::GradientCheck) lists all
+//! options of a check.
 
 use cortado::{CpuDevice, conformance::GradientCheck, device::SimulatedDevice};
 
@@ -422,7 +422,8 @@ fn gradients_of_losses_match_finite_differences() {
         layer("type: 'SoftmaxWithLoss'").bottom(&[2, 3, 5]).constant(&[2, 5], class),
         // The margin is so small that the distance of every dissimilar pair exceeds it. Below the
         // margin, Caffe divides the gradient by the distance plus 1e-4, although the loss contains
-        // only the distance. Caffe's legacy version omits this division.
+        // only the distance. With `legacy_version`, Caffe does not divide the gradient by the
+        // distance.
         pairs("type: 'ContrastiveLoss' contrastive_loss_param { margin: 0.01 }"),
         pairs("type: 'ContrastiveLoss' contrastive_loss_param { margin: 9 legacy_version: true }"),
     ]);

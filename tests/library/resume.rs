@@ -192,7 +192,7 @@ fn a_resumed_run_in_16_bits_and_in_f64_writes_the_bytes_of_an_uninterrupted_run(
 }
 
 /// Returns the definition of a solver whose net has stochastic pooling and a recurrent layer of
-/// type `kind`. The sequences are longer than a batch.
+/// type `kind`. The sequences of the recurrent layer are longer than a batch.
 fn recurrent_definition(kind: &str, prefix: &Path) -> SolverParameter {
     let data = format!(
         r#"layer {{ name: "data" type: "DummyData" top: "x" top: "cont" top: "target"

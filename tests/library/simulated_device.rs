@@ -320,7 +320,7 @@ fn stale_memory_is_poisoned() {
     let mut x = memory(&device, &[1.0; 4]);
     x.device().unwrap();
     // `device_mut` makes the host side stale, so the simulated device poisons the host bytes.
-    // `host_write_only` returns these poisoned bytes.
+    // `host_write_only` returns the poisoned host bytes.
     x.device_mut().unwrap();
     assert_eq!(x.host_write_only().unwrap(), poison_bytes(16));
     // The simulated device poisons device bytes only after all work that was queued earlier has

@@ -216,7 +216,7 @@ fn a_test_interval_of_0_trains_without_tests() {
 }
 
 /// Builds a solver, and performs one solver update if `step` is `true`. Returns the result in the
-/// format of Caffe's verdicts.
+/// format in which the golden file records Caffe's result.
 fn try_solver(path: &Path, step: bool) -> Result<String> {
     let mut solver = Solver::<f32>::from_file(path, &*CPU)?;
     if !step {
@@ -239,8 +239,8 @@ fn try_solver(path: &Path, step: bool) -> Result<String> {
     Ok(format!("iter={} {}", solver.iteration(), results.lock().unwrap()[0]))
 }
 
-/// Custom solver method that subtracts the learning rate times the sign of the gradient. The method
-/// calls only kernels of the library.
+/// Custom solver method that subtracts the learning rate times the sign of the gradient, and
+/// computes only with kernels of the library.
 struct SignDescent;
 
 impl<T: Element> Method<T> for SignDescent {

@@ -102,7 +102,7 @@ fn value(number: u32) -> BoxedStrategy<Vec<u8>> {
 
 fn unknown() -> impl Strategy<Value = Vec<(usize, Vec<u8>)>> {
     // `number` generates field numbers that no message type in this test declares. The encoded keys
-    // of fields with these numbers have two, three or five bytes. No message type of Caffe declares
+    // of the generated fields have two, three or five bytes. No message type of Caffe declares
     // field 1 as a group.
     let number = prop_oneof![900_u32..1900, 19_000_u32..20_000, Just((1_u32 << 29) - 1)];
     let wrong_type = Just([field(1, 3, &[]), field(1, 4, &[])].concat());

@@ -1,5 +1,5 @@
-//! Mutant: a device that wraps the simulated device and adds one bug. This module implements the
-//! bugs in memory and queues.
+//! Mutant: a device that wraps the simulated device and adds one bug. The methods of the device
+//! implement those bugs that concern memory and queues.
 
 use crate::bug::Bug;
 use cortado::{

@@ -114,8 +114,8 @@ fn cifar_is_converted_and_trained_in_two_steps() {
     assert_eq!(records(&folder, "examples/cifar10/cifar10_train_lmdb").len(), 50);
     assert!(result.out.contains("mean_value channel [2]: 93"), "{result:#?}"); // 20 · 4.5 + 3
 
-    // If one of the two databases exists, the conversion fails before it writes the other. The
-    // conversion also fails for a damaged file.
+    // If one of the two databases exists, the conversion fails before it writes the other.
+    // Conversion of a damaged CIFAR-10 file fails, too.
     let convert = "build/examples/cifar10/convert_cifar_data.bin data/cifar10";
     fs::remove_dir_all(folder.path("examples/cifar10/cifar10_train_lmdb")).unwrap();
     shell(&folder, &format!("{convert} examples/cifar10 lmdb"))

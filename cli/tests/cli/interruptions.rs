@@ -317,7 +317,7 @@ fn kill_and_resume(
         format!("train --threads {threads} --solver solver.prototxt{state}")
     };
     // Time from the start of training to the third snapshot. The test kills each later training run
-    // at a random time, after at most twice this duration.
+    // at a random time, after at most twice `startup_time`.
     let mut startup_time = Duration::ZERO;
     let mut last_iteration = None;
     for kill in 0..KILLS {

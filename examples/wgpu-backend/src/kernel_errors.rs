@@ -4,8 +4,8 @@
 use cortado::Error;
 use wgpu::BufferUsages;
 
-/// Kinds of invalid values in a kernel's operands. Each kind has a word in device memory, the error
-/// flag: 0, or the bitwise complement of the position of the first invalid value.
+/// Kinds of invalid values in a kernel's operands. Each kind of invalid value has an error flag, a
+/// word in device memory: 0, or the bitwise complement of the position of the first invalid value.
 #[derive(Clone, Copy)]
 pub(crate) enum KernelError {
     /// A label that is neither a class number nor the ignored label.

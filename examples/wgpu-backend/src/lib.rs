@@ -2,8 +2,8 @@
 //! renderer, through Vulkan, Metal or Direct3D 12. The README describes how the backend was
 //! written.
 //!
-//! Kernels with a shader are native for `f32`. Other element types, and kernels without a shader,
-//! fall back to the host.
+//! Kernels with a shader are native for `f32`. For element types other than `f32`, and without a
+//! shader, a kernel falls back to the host.
 
 #![warn(missing_docs)]
 

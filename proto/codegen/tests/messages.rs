@@ -279,7 +279,7 @@ impl Random {
     }
 }
 
-/// Returns the values of each field. Numbers of enums become integers.
+/// Returns the values of a field; enum values become integers.
 fn dynamic_values(message: &DynamicMessage, field: &FieldDescriptor) -> Vec<Value> {
     let value = message.get_field(field).into_owned();
     let values = match value {

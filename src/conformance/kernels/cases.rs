@@ -212,8 +212,9 @@ impl<C: Clone + Debug + 'static> Cases<C> {
         self
     }
 
-    /// Adds a large case. Each operand of the large case holds `copies` copies of the operand of
-    /// `small_case`, except for the operands that `shared` names, which are equal in both cases.
+    /// Adds a case with large operands. Each operand of the large case holds `copies` copies of the
+    /// operand of `small_case`, except for the operands that `shared` names, which are equal in
+    /// both cases.
     pub(super) fn and_large(
         mut self,
         [small_case, large_case]: [C; 2],

@@ -165,8 +165,8 @@ fn gaussian<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
             &rounded_normals.collect::<Vec<_>>(),
         )?;
         // The oracle's logarithm and cosine may round differently from the kernel's, so the
-        // comparison with the oracle allows rounding errors. The results must also be bit-identical
-        // to those of the host kernel.
+        // comparison with the oracle allows rounding errors. The Gaussian numbers must also be
+        // bit-identical to those of the host kernel.
         let mut host_y = unset::<T>(case.len);
         host::gaussian(Workers::global(), case.key, mean, std, &mut host_y)?;
         expect_bits("y (expected: y of the CPU)", &got, &host_y)

@@ -33,8 +33,8 @@ impl CheckRunner<'_> {
         ) -> Result<()>,
     ) -> Verdict {
         // Zeros are valid labels and indices, so the lengths of the operands are the only error.
-        // The bytes of the other operands are not 0, so that the check detects a kernel that writes
-        // zeros or that adds an input to an output.
+        // Inputs other than labels, indices and masks contain bytes that are not 0, so that the
+        // check detects a kernel that writes zeros or adds an input to an output.
         let input_values = inputs.map(|(name, len)| match name {
             "label" | "indices" | "mask" => filled::<T>((name, len), 0),
             _ => filled((name, len), 0x3e),

@@ -15,7 +15,7 @@ use crate::{
     op::{Axis, Gemm, Reduce},
 };
 
-/// Number of bytes that is a valid length of a slice but exceeds any address space. The number is
+/// Number of bytes that is a valid length of a slice but exceeds any address space. `TOO_LARGE` is
 /// odd, so that the check detects a device that reports a rounded number.
 const TOO_LARGE: usize = isize::MAX as usize / 2;
 

@@ -57,8 +57,8 @@ fn ones(queue: &AnyDevice) -> Verdict<Operand<f32>> {
 }
 
 /// Uploads `x` after a delay on the queue `from`, and adds `x` to `y` on the queue `to`, which is
-/// ordered after `from`, directly or through the queue `via`. The flag of `via` is true if the
-/// check queues a kernel on `via`.
+/// ordered after `from`, directly or through the queue `via`. The flag next to the queue in `via`
+/// says whether the check queues a kernel on that queue.
 fn adds_after_uploads(
     from: &AnyDevice,
     via: Option<(&AnyDevice, bool)>,

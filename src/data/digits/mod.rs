@@ -259,7 +259,7 @@ mod tests {
 
     /// The lower accuracy limit rejects images that are only noise, and the upper limit rejects
     /// images that are too easy to classify. A nearest-class-mean classifier recognizes 73 % of
-    /// these digits and 82 % of MNIST.
+    /// cortado's synthetic digits and 82 % of MNIST.
     #[test]
     fn a_nearest_class_mean_classifier_recognizes_50_to_90_percent_of_the_digits() {
         let (train, test) = (first("train", 2000), first("test", 500));

@@ -65,9 +65,9 @@ pub(crate) fn add_long_rows<A: Element + Float>(
     });
 }
 
-/// Returns the offset in `scratch` at which the sums start. The start is cache-line aligned and,
-/// modulo 4 KiB, 2 KiB from the start of `rows`. The offset avoids 4K aliasing, where a load waits
-/// for an earlier store whose address has the same low 12 bits.
+/// Returns the offset in `scratch` at which the sums start. The sums start at a cache-line boundary
+/// and, modulo 4 KiB, 2 KiB from the start of `rows`. The offset avoids 4K aliasing, where a load
+/// waits for an earlier store whose address has the same low 12 bits.
 fn sums_offset<A>(scratch: &[A], rows: &[A]) -> usize {
     let target = rows.as_ptr().addr() + L1_ALIAS_BYTES / 2;
     let distance = target.wrapping_sub(scratch.as_ptr().addr()) % L1_ALIAS_BYTES;

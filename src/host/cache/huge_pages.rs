@@ -6,7 +6,7 @@ pub(crate) fn advise_huge_pages(memory: &mut [u8]) {
     #[cfg(target_os = "linux")]
     {
         use crate::host::cache::cache_line::PAGE_4K;
-        /// Size of a huge page in bytes. A smaller allocation cannot contain a huge page.
+        /// Size of a huge page in bytes. An allocation of fewer bytes cannot contain a huge page.
         const HUGE_PAGE: usize = 2 << 20;
         // Start the range at a page boundary, because `madvise` rejects unaligned addresses.
         let start = memory.as_ptr().align_offset(PAGE_4K).min(memory.len());

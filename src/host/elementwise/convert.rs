@@ -110,7 +110,7 @@ fn convert_chunk<T: Element, U: Element>(x: &[T], y: &mut [U]) {
                 );
             }
         }
-        // All other conversions go through `f32`, which represents every 16-bit value exactly.
+        // Conversions without `f64` go through `f32`, which represents every 16-bit value exactly.
         (DType::F32, _) => narrow(cast_slice(x), y),
         (_, DType::F32) => widen(x, cast_slice_mut(y)),
         _ => {

@@ -196,7 +196,7 @@ pub(crate) fn tile_backward<T: Element>(
 ) -> Result<()> {
     op.check("tile_backward", ("dx", dx.len()), ("dy", dy.len()))?;
     let &Tile { inner, tiles, .. } = op;
-    // A task computes a range of elements of `dx`. The range may begin and end within a run of
+    // A task computes a range of elements of `dx`. A task's range may begin and end within a run of
     // `inner` contiguous elements.
     let task_len = (GRAIN / tiles.max(1)).max(CHUNK);
     workers.for_each_chunk(dx, task_len, |task, dx| {

@@ -32,7 +32,7 @@ macro_rules! elementary {
     ) => {
         pub(crate) mod $float {
             /// Constant whose addition to a number rounds the number to the nearest integer. The
-            /// low bits of the sum hold the integer plus twice the exponent bias.
+            /// low bits of the number plus `ROUND` hold the integer plus twice the exponent bias.
             const ROUND: $float = 1.5 * (1u64 << $fraction) as $float + (2 * $bias) as $float;
             /// Exponent bias of the floating-point type; [`ROUND`] includes twice this bias.
             const BIAS: $bits = $bias;
@@ -81,8 +81,8 @@ macro_rules! elementary {
                 let x = clamp(x, $exp_min, $exp_max);
                 let (r, shifted) = reduce_range(x);
                 let p = polynomial!(r, [1.0, 1.0, $($tail),*]);
-                // Multiply by 2ⁿ in two steps, because 2ⁿ may be subnormal or infinite. The sign of
-                // x selects one of two powers of two as the second factor.
+                // Multiply by 2ⁿ in two steps, because 2ⁿ may be subnormal or infinite. The second
+                // factor is one of two powers of two, selected by the sign of x.
                 let sign = (x.to_bits() >> 1) & (1 << ($bits::BITS - 2));
                 let second = sign ^ (($bias + ($bias >> 1) + 1) << $fraction);
                 let first = (shifted.to_bits() << $fraction).wrapping_sub(second);

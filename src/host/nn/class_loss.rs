@@ -14,9 +14,9 @@ use crate::{
 /// label and the normalizer `n`.
 ///
 /// # Errors
-/// [`Error::Length`](crate::Error::Length) names the operand whose length is wrong.
-/// [`Error::InvalidInput`](crate::Error::InvalidInput) reports a label that is neither a class nor
-/// ignored, or a hinge loss with a weight matrix.
+/// Returns [`Error::Length`](crate::Error::Length), which names the operand, if an operand has the
+/// wrong length. Returns [`Error::InvalidInput`](crate::Error::InvalidInput) for a label that is
+/// neither a class nor ignored, or a hinge loss with a weight matrix.
 pub(crate) fn class_loss<T: Element>(
     _: &Workers,
     op: &ClassLoss,

@@ -17,7 +17,8 @@ const LANES: usize = 8;
 /// element and the normalizer `n`.
 ///
 /// # Errors
-/// [`Error::Length`](crate::Error::Length) names the operand whose length is wrong.
+/// Returns [`Error::Length`](crate::Error::Length), which names the operand, if an operand has the
+/// wrong length.
 pub(crate) fn elementwise_loss<T: Element>(
     workers: &Workers,
     op: &ElementwiseLoss<T::Acc>,
@@ -48,7 +49,8 @@ pub(crate) fn elementwise_loss<T: Element>(
 /// `dxᵢ ← scale[0] · f'(xᵢ, tᵢ) / n`. The gradient `dxᵢ` is zero if the target `tᵢ` is ignored.
 ///
 /// # Errors
-/// [`Error::Length`](crate::Error::Length) names the operand whose length is wrong.
+/// Returns [`Error::Length`](crate::Error::Length), which names the operand, if an operand has the
+/// wrong length.
 pub(crate) fn elementwise_loss_backward<T: Element>(
     workers: &Workers,
     op: &ElementwiseLoss<T::Acc>,

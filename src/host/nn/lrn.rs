@@ -36,8 +36,9 @@ const BLOCK: usize = 128;
 /// to `T`. If β = ¾, `lrn` computes `scale^(−β)` as `1 / (√scale · √√scale)`.
 ///
 /// # Errors
-/// [`Error::Length`](crate::Error::Length) names the operand whose length is wrong.
-/// [`Error::InvalidInput`](crate::Error::InvalidInput) reports a region with an even size.
+/// Returns [`Error::Length`](crate::Error::Length), which names the operand, if an operand has the
+/// wrong length. Returns [`Error::InvalidInput`](crate::Error::InvalidInput) for a region with an
+/// even size.
 #[doc(alias = "LRNLayer")]
 pub(crate) fn lrn<T: Element>(
     workers: &Workers,

@@ -17,7 +17,8 @@ const GRAIN: usize = 1 << 13;
 /// and the hidden state `h`; see [`Lstm`].
 ///
 /// # Errors
-/// [`Error::Length`](crate::Error::Length) names the operand whose length is wrong.
+/// Returns [`Error::Length`](crate::Error::Length), which names the operand, if an operand has the
+/// wrong length.
 pub(crate) fn lstm<T: Element>(
     workers: &Workers,
     op: &Lstm,
@@ -51,7 +52,8 @@ pub(crate) fn lstm<T: Element>(
 /// this is exact only if `cont` is 0 or 1.
 ///
 /// # Errors
-/// [`Error::Length`](crate::Error::Length) names the operand whose length is wrong.
+/// Returns [`Error::Length`](crate::Error::Length), which names the operand, if an operand has the
+/// wrong length.
 pub(crate) fn lstm_backward<T: Element>(
     workers: &Workers,
     op: &Lstm,

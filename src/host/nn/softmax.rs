@@ -25,7 +25,8 @@ const GRAIN: usize = 1 << 14;
 /// NaN, all softmax results along the axis through that element are NaN.
 ///
 /// # Errors
-/// [`Error::Length`](crate::Error::Length) names the operand whose length is wrong.
+/// Returns [`Error::Length`](crate::Error::Length), which names the operand, if an operand has the
+/// wrong length.
 pub(crate) fn softmax<T: Element>(
     workers: &Workers,
     axis: &Axis,
@@ -40,7 +41,8 @@ pub(crate) fn softmax<T: Element>(
 /// Like [`softmax`], but reads the scores from `y` and overwrites `y` with the softmax.
 ///
 /// # Errors
-/// [`Error::Length`](crate::Error::Length) names the operand whose length is wrong.
+/// Returns [`Error::Length`](crate::Error::Length), which names the operand, if an operand has the
+/// wrong length.
 pub(crate) fn softmax_in_place<T: Element>(
     workers: &Workers,
     axis: &Axis,
@@ -54,7 +56,8 @@ pub(crate) fn softmax_in_place<T: Element>(
 /// `dx ← (dy − Σ dy·y) · y` along an axis, where `y` is the result of [`softmax`].
 ///
 /// # Errors
-/// [`Error::Length`](crate::Error::Length) names the operand whose length is wrong.
+/// Returns [`Error::Length`](crate::Error::Length), which names the operand, if an operand has the
+/// wrong length.
 pub(crate) fn softmax_backward<T: Element>(
     workers: &Workers,
     axis: &Axis,
@@ -71,7 +74,8 @@ pub(crate) fn softmax_backward<T: Element>(
 /// Like [`softmax_backward`], but reads the gradient `dy` from `dx` and overwrites `dx`.
 ///
 /// # Errors
-/// [`Error::Length`](crate::Error::Length) names the operand whose length is wrong.
+/// Returns [`Error::Length`](crate::Error::Length), which names the operand, if an operand has the
+/// wrong length.
 pub(crate) fn softmax_backward_in_place<T: Element>(
     workers: &Workers,
     axis: &Axis,

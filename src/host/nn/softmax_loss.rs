@@ -10,8 +10,8 @@ use crate::{
 /// `loss[0] ← −Σ ln max(p[label], tiny) / n`, summed in `f64`; see [`SoftmaxLoss`].
 ///
 /// # Errors
-/// [`Error::Length`] names the operand whose length is wrong. [`Error::InvalidInput`] reports a
-/// label that is neither a class number nor the ignored label.
+/// Returns [`Error::Length`], which names the operand, if an operand has the wrong length. Returns
+/// [`Error::InvalidInput`] for a label that is neither a class number nor the ignored label.
 pub(crate) fn softmax_loss<T: Element>(
     _: &Workers,
     op: &SoftmaxLoss,

@@ -31,7 +31,8 @@ const GRAIN: usize = 1 << 16;
 /// update, `solver_update` replaces stale master weights by the values of the 16-bit weights.
 ///
 /// # Errors
-/// [`Error::Length`](crate::Error::Length) names the operand whose length is wrong.
+/// Returns [`Error::Length`](crate::Error::Length), which names the operand, if an operand has the
+/// wrong length.
 pub(crate) fn solver_update<T: Element>(
     workers: &Workers,
     op: &SolverUpdate<T>,
@@ -52,8 +53,8 @@ struct Task<'a, T: Element> {
     dw: &'a [T],
     weights: &'a mut [T],
     masters: Option<&'a mut [T::Acc]>,
-    /// The solver's history, with up to two values per weight. The second slice is empty if the
-    /// update rule uses only one history value per weight.
+    /// The solver's history, with up to two values per weight. The second slice of `history` is
+    /// empty if the update rule uses only one history value per weight.
     history: [&'a mut [T::Acc]; 2],
 }
 

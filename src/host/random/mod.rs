@@ -80,8 +80,8 @@ pub(crate) fn uniform<T: Element>(
 }
 
 /// `yᵢ ~ N(mean, std²)`, computed as `mean + std·r·cos 2πv` for even elements and `mean + std·r·sin
-/// 2πv` for odd elements, with `r = √(−2 ln(u + 2⁻⁵³))`. The method is the Box-Muller transform
-/// (Box and Muller, 1958).
+/// 2πv` for odd elements, with `r = √(−2 ln(u + 2⁻⁵³))`. These formulas are the Box-Muller
+/// transform (Box and Muller, 1958).
 ///
 /// # Errors
 /// [`Error::InvalidInput`] unless `mean` and `std` are finite and `std ≥ 0`.
@@ -307,8 +307,8 @@ fn fill_groups<T: Copy + Send, const N: usize>(
     });
 }
 
-/// Returns the smallest and the greatest value in `[lo, hi)` that `T` can represent. If there is no
-/// such value, returns the value nearest to `lo` twice.
+/// Returns the smallest and the greatest value in `[lo, hi)` that `T` can represent. If `T` has no
+/// value in `[lo, hi)`, returns the value nearest to `lo` twice.
 pub(crate) fn bounds<T: Element>(lo: f64, hi: f64) -> (T, T) {
     let nearest_lo = T::from_f64(lo);
     let min = if nearest_lo.to_f64() < lo { adjacent_value(nearest_lo, true) } else { nearest_lo };

@@ -207,7 +207,7 @@ where
     }
 
     /// Reduces each column of a matrix of `rows` rows: `y[i]` ← the reduction of `x[r·stride + i]`
-    /// over all rows `r`. The matrix has at most [`COLUMN_BLOCK`] columns.
+    /// over all rows `r`. The matrix `x` has at most [`COLUMN_BLOCK`] columns.
     pub(crate) fn reduce_columns<T: Element<Acc = A>>(
         self,
         (x, rows, stride): (&[T], usize, usize),

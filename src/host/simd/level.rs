@@ -99,10 +99,10 @@ pub(crate) fn vectorized<R>(kernel: impl FnOnce(FmaMode) -> R) -> R {
 
 /// The versions of a kernel, one for each SIMD level.
 ///
-/// The versions are methods of the closure and not functions, because rustc compiles a method of a
-/// closure together with the module that contains the closure. If the versions were functions, the
-/// versions of all kernels would share one codegen unit, and a debug build would recompile all of
-/// them (18 s) after an edit of one kernel.
+/// The versions of a kernel are methods of the closure and not functions, because rustc compiles a
+/// method of a closure together with the module that contains the closure. If the versions were
+/// functions, the versions of all kernels would share one codegen unit, and a debug build would
+/// recompile all of them (18 s) after an edit of one kernel.
 trait KernelVersions<R> {
     /// Runs the version that is compiled for AVX-512.
     ///

@@ -27,8 +27,8 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-/// Maximum number of threads of [`Workers`]. A larger number is an error, because it exceeds the
-/// number of processors of any machine.
+/// Maximum number of threads of [`Workers`]. A larger number of threads is an error, because no
+/// machine has so many processors.
 const MAX_THREADS: usize = 65_535;
 
 /// Handle to a set of threads on which kernels run; clones share the threads. The threads end after
@@ -83,9 +83,9 @@ impl Workers {
         Self { pool: None, count: 1 }
     }
 
-    /// Returns the handle to the set of threads that the whole process shares. The set has as many
-    /// threads as the machine can run at once. The threads start when `global` is first called. If
-    /// the threads cannot be started, the set contains only the calling thread.
+    /// Returns the handle to the set of threads that the whole process shares. The shared set has
+    /// as many threads as the machine can run at once. The threads start when `global` is first
+    /// called. If the threads cannot be started, the set contains only the calling thread.
     pub fn global() -> &'static Self {
         static GLOBAL: OnceLock<Workers> = OnceLock::new();
         GLOBAL.get_or_init(|| Self::new(0).unwrap_or(Self::sequential()))
@@ -113,8 +113,8 @@ impl Workers {
     /// length is a multiple of `unit` and greater than half of `min`. If `len <= min`, returns
     /// `min`, which gives a single chunk.
     ///
-    /// If all kernels split their results into chunks of this length, a thread usually processes
-    /// elements that it wrote in the previous kernel and that are still in its cache.
+    /// If all kernels split their results into chunks of the returned length, a thread usually
+    /// processes elements that it wrote in the previous kernel and that are still in its cache.
     #[inline]
     pub(crate) fn even_chunk_len(&self, len: usize, min: usize, unit: usize) -> usize {
         // Do not call `even_chunk_len_of_many` for short operands, because the function call would

@@ -265,10 +265,10 @@ impl KernelCall {
     }
 }
 
-/// Marks the start of a native kernel. Ledgers attribute the calling thread's transfers to this
-/// kernel until the returned guard is dropped. Every override of a kernel must call `enter_kernel`
-/// before it uses the device side of an operand. `name` is the name of the kernel's method, such as
-/// `unary`, or of the method and its function, such as `unary_exp`
+/// Marks the start of a native kernel. Ledgers attribute the calling thread's transfers to the
+/// kernel `name` until the returned guard is dropped. Every override of a kernel must call
+/// `enter_kernel` before it uses the device side of an operand. `name` is the name of the kernel's
+/// method, such as `unary`, or of the method and its function, such as `unary_exp`
 /// ([`Unary::kernel_name`](crate::op::Unary::kernel_name)).
 ///
 /// ```

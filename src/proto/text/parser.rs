@@ -281,8 +281,8 @@ impl<'a> Parser<'a> {
         Ok(i64::from(number) as u64)
     }
 
-    /// Skips the rest of an unknown field: `:` and a value, or a nested message. Inside an unknown
-    /// nested message, the parser checks only the tokens and the matching of brackets.
+    /// Skips the rest of an unknown field, which is `:` and a value, or a nested message. Inside an
+    /// unknown nested message, the parser checks only the tokens and the matching of brackets.
     fn skip_value(&mut self) -> Result<(), TextError> {
         let colon = self.accept(b':')?;
         if !colon && !matches!(self.token, Token::Symbol(b'{' | b'<')) {

@@ -27,8 +27,9 @@ use std::fmt::Write;
 /// off.
 const CHUNK: usize = 2048;
 
-/// Largest number of partial sums of the filters' gradient, each computed by a GEMM. The limit does
-/// not apply if a partial sum would have more than [`MAX_CHUNK`] terms.
+/// Largest number of partial sums of the filters' gradient, each computed by a GEMM. The number of
+/// partial sums exceeds `MAX_SPLITS` only if a partial sum would otherwise have more than
+/// [`MAX_CHUNK`] terms.
 const MAX_SPLITS: usize = 32;
 
 /// Largest number of terms per partial sum. With 49 loop iterations per 16 terms, a thread runs at

@@ -15,8 +15,8 @@ pub(crate) const PARALLEL_MIN_FLOPS: u64 = 4_000_000;
 const PARTITION_UNIT: usize = 16;
 
 /// Calls `body(part, row, column)` once per thread. `part` is the GEMM for a range of rows of `C`,
-/// or of columns if `C` has more columns than rows. The first element of the range is at `row` and
-/// `column` of `C`.
+/// or of columns if `C` has more columns than rows. The first element of the part of `C` is at
+/// `row` and `column`.
 pub(crate) fn for_each_part<T: Element>(
     workers: &Workers,
     op: &Gemm<T>,

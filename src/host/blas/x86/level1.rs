@@ -141,8 +141,8 @@ unsafe fn accumulate_blocks<const PREFETCH: bool>(
     sums
 }
 
-/// Accumulates at most [`BLOCK`] of the `rest_len` elements of `x` and `y`. Accumulation starts at
-/// accumulator row `FIRST`.
+/// Accumulates at most [`BLOCK`] of the `rest_len` elements of `x` and `y`. Skips the accumulator
+/// rows before row `FIRST`, and the elements that belong to these rows.
 ///
 /// # Safety
 /// The processor has AVX-512, and `x` and `y` are valid for reads of the accumulated elements.

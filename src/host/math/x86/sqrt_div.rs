@@ -26,7 +26,7 @@ const LANES: usize = 16;
 const BLOCK: usize = 4 * LANES;
 
 /// Number of elements in each block whose square roots the processor's divider computes. The FMA
-/// units compute the other square roots of the block.
+/// units compute all other square roots of a block.
 const SQRT_IN_DIVIDER: usize = LANES;
 
 /// Number of elements in each block whose quotients the processor's divider computes.
@@ -155,8 +155,8 @@ unsafe fn div_block(a: &[f32; BLOCK], b: &[f32; BLOCK], y: &mut [f32; BLOCK]) {
 }
 
 /// Returns whether [`refined_div`] correctly rounds the quotients of all elements from index
-/// [`DIV_IN_DIVIDER`] on. The condition for each of these elements is that `2⁻⁶³ ≤ |a| < 2⁶⁵`, that
-/// `2⁻³¹ ≤ |b| < 2³³`, and that the fraction bits of `b` are not all ones.
+/// [`DIV_IN_DIVIDER`] on. A quotient is correctly rounded if `2⁻⁶³ ≤ |a| < 2⁶⁵`, `2⁻³¹ ≤ |b| <
+/// 2³³`, and the fraction bits of `b` are not all ones.
 ///
 /// # Safety
 /// The processor has AVX-512 F.

@@ -25,7 +25,8 @@ use std::ops::Range;
 const MIN_N: usize = 64;
 
 /// Smallest number of positions for which a GEMM that sums over positions is efficient. With fewer
-/// positions per GEMM, reads and writes of the partial sums take too large a share of the time.
+/// than `MIN_K` positions per GEMM, reads and writes of the partial sums take too large a share of
+/// the time.
 const MIN_K: usize = 384;
 
 /// Largest number of images in one GEMM.
@@ -250,8 +251,8 @@ fn tap_distance(axis: &SpatialAxis) -> usize {
 }
 
 /// Returns the parameters, along one axis, of the im2col operation that copies an image to its
-/// padded frame. That operation has one tap per phase of the stride. The phase of a tap is the
-/// tap's offset modulo the stride.
+/// padded frame. The copying im2col operation has one tap per phase of the stride. The phase of a
+/// tap is the tap's offset modulo the stride.
 fn phase_axis(axis: &SpatialAxis) -> SpatialAxis {
     SpatialAxis { kernel: axis.stride.min(tap_distance(axis) + 1), dilation: 1, ..*axis }
 }

@@ -27,7 +27,8 @@ use num_traits::{Float, Zero};
 /// elements; its mean is NaN if the divisor is 0, else 0.
 ///
 /// # Errors
-/// [`Error::Length`](crate::Error::Length) names the operand whose length is wrong.
+/// Returns [`Error::Length`](crate::Error::Length), which names the operand, if an operand has the
+/// wrong length.
 pub(crate) fn average_pool<T: Element>(
     workers: &Workers,
     op: &Pool2d,
@@ -70,7 +71,8 @@ pub(crate) fn average_pool<T: Element>(
 /// are ignored.
 ///
 /// # Errors
-/// [`Error::Length`](crate::Error::Length) names the operand whose length is wrong.
+/// Returns [`Error::Length`](crate::Error::Length), which names the operand, if an operand has the
+/// wrong length.
 pub(crate) fn average_pool_backward<T: Element>(
     workers: &Workers,
     op: &Pool2d,

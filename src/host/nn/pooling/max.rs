@@ -30,8 +30,8 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 /// value, such as a window within the padding, yields the lowest finite value and a mask of −1.
 ///
 /// # Errors
-/// [`Error::Length`] names the operand whose length is wrong. [`Error::InvalidInput`] reports an
-/// input plane with too many elements for the indices in `mask`.
+/// Returns [`Error::Length`], which names the operand, if an operand has the wrong length. Returns
+/// [`Error::InvalidInput`] for an input plane with too many elements for the indices in `mask`.
 #[doc(alias = "PoolForward")]
 pub(crate) fn max_pool<T: Element>(
     workers: &Workers,
@@ -90,8 +90,8 @@ pub(crate) fn max_pool<T: Element>(
 /// error, the contents of `dx` are unspecified.
 ///
 /// # Errors
-/// [`Error::Length`] names the operand whose length is wrong. [`Error::InvalidInput`] names an
-/// index in `mask` that is outside the input plane.
+/// Returns [`Error::Length`], which names the operand, if an operand has the wrong length. Returns
+/// [`Error::InvalidInput`], which names the index, for an index in `mask` outside the input plane.
 #[doc(alias = "PoolBackward")]
 pub(crate) fn max_pool_backward<T: Element>(
     workers: &Workers,

@@ -21,9 +21,9 @@ use crate::{
 /// elements yields 0 and a mask of −1. Zeiler and Fergus (2013) introduced stochastic pooling.
 ///
 /// # Errors
-/// [`Error::Length`](crate::Error::Length) names the operand whose length is wrong.
-/// [`Error::InvalidInput`](crate::Error::InvalidInput) reports an input plane with too many
-/// elements for the indices in `mask`.
+/// Returns [`Error::Length`](crate::Error::Length), which names the operand, if an operand has the
+/// wrong length. Returns [`Error::InvalidInput`](crate::Error::InvalidInput) for an input plane
+/// with too many elements for the indices in `mask`.
 pub(crate) fn stochastic_pool<T: Element>(
     workers: &Workers,
     op: &Pool2d,

@@ -16,7 +16,7 @@ fn runs(axis: &Axis, x: &[f64]) -> Vec<Vec<f64>> {
     (0..axis.reduced_count()).map(run).collect()
 }
 
-/// The sums must also be close to sums computed in `f64`.
+/// Sums must not depend on the number of threads, and must be close to sums computed in `f64`.
 fn reductions_do_not_depend_on_the_number_of_threads<T: Element>() {
     let large_axes = [(1, 2 * GRAIN + 100, 1), (200, 700, 1), (26, 11, 500), (2, 80, 900)];
     for (outer, extent, inner) in large_axes {
