@@ -41,8 +41,8 @@
 //! - **Empty operands.** Operands without elements are valid. A kernel whose outputs are empty
 //!   succeeds. A sum without terms is 0. The exceptions are reductions whose result is undefined
 //!   without elements: the maximum, the minimum, `arg_max` and `moments`.
-//! - **Lengths.** The documentation of a method states the lengths of its operands. In the formulas
-//!   for these lengths, `op` and `axis` are arguments of the method.
+//! - **Lengths.** The documentation of a kernel method states the lengths of its operands. In
+//!   formulas for lengths, `op` and `axis` are arguments of the method.
 //! - **Offsets and sizes.** A view may start at any element of its memory. A kernel must support
 //!   operands of more than 2²⁰ elements, and of more than 65,535 rows or planes.
 //! - **Overlapping operands.** Two inputs may be the same view or overlap. An output never overlaps

@@ -101,8 +101,8 @@ fn split_blocks<T: Element>(y: &mut [T]) -> (&mut [T], &mut [[u8; BLOCK]], &mut 
 
 /// `y ← x` for one slice of a block. A slice consists of the cache lines at the same offsets in
 /// each page of the block. `store_slice` also prefetches the corresponding slice of the block that
-/// starts at each address in `next_sources`. The addresses need not be readable. The prefetch
-/// targets L2, because the current blocks fill L1.
+/// starts at each address in `next_sources`. The prefetched addresses need not be readable. The
+/// prefetch targets L2, because the current blocks fill L1.
 #[inline(always)]
 fn store_slice<const N: usize>(
     slice: usize,
