@@ -2,7 +2,8 @@
 //! the tiled GEMM reads the matrix elements from the images.
 //!
 //! The shape of the convolution is a constant in the shaders, so that the compiler can replace
-//! divisions by cheaper operations. Each shape of a convolution therefore has a separate pipeline.
+//! divisions by cheaper operations. Because the shape is a constant, each shape of a convolution
+//! has a separate pipeline.
 
 use super::{
     gemm::{TILED_GEMM, TileShape},
