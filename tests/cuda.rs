@@ -418,7 +418,8 @@ fn after_a_failed_kernel_every_error_names_the_kernel_and_the_remedy() {
     let first = device.synchronize().unwrap_err().to_string();
     let parts = ["(700)", "in exp_f64 called at", "; restart the program"];
     assert!(parts.iter().all(|part| first.contains(part)), "{first}");
-    // More launches than the device remembers must not hide the failed kernel.
+    // The device remembers the names of its last launches only; later launches must not displace
+    // the name of the failed kernel.
     for _ in 0..20 {
         let later = apply(Unary::Sqr).unwrap_err();
         assert_eq!(later.root().to_string(), first);

@@ -1,5 +1,6 @@
 //! Loom tests, which explore the interleavings of threads that share a `SyncedMemory`, a queue or a
-//! thread pool. Some tests limit the number of preemptions.
+//! thread pool. Some of the loom tests limit the number of preemptions, because a search of all
+//! interleavings would take too long.
 //!
 //! ```sh
 //! RUSTFLAGS='--cfg loom' cargo test -p cortado --no-default-features --features net --test loom

@@ -113,7 +113,8 @@ enum Item {
 /// `--` stay as they are.
 ///
 /// # Errors
-/// Fails if a flag of gflags or glog is not supported. The message starts with the flag.
+/// Fails if a flag of gflags or glog is not supported. The error message starts with the
+/// unsupported flag.
 pub(super) fn rewrite(
     command: &Command,
     args: impl IntoIterator<Item = OsString>,

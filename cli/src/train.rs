@@ -149,7 +149,8 @@ impl Train {
 }
 
 /// Returns the path of the solver state `state`: with the extension `.h5` if only a file with this
-/// extension exists. Some of Caffe's scripts omit the extension, although their solvers write HDF5.
+/// extension exists. Some of Caffe's scripts omit the extension `.h5`, although their solvers write
+/// HDF5 files.
 fn existing_state(state: &Path) -> PathBuf {
     let mut hdf5 = state.as_os_str().to_owned();
     hdf5.push(".h5");

@@ -29,10 +29,10 @@ use std::{
 /// - **Kernels.** Each kernel of the device must call [`used_by`](PooledBuffer::used_by) for each
 ///   of its operands, like `upload` and `download` in the example.
 /// - **Order.** The pool calls the driver's `order_after` by itself, to order a queue after the
-///   queues that used the reused memory. Therefore, the driver's `order_after` must only order the
-///   queues. If the driver's `order_after` passed on a failure of the other queue, unrelated queues
-///   would report the failure. The device's own `order_after` also passes on the failure, as
-///   [`Memory`] requires.
+///   queues that used the reused memory. The driver's `order_after` must only order the queues. If
+///   the driver's `order_after` passed on a failure of the other queue, unrelated queues would
+///   report the failure. The device's own `order_after` also passes on the failure, as [`Memory`]
+///   requires.
 /// - **Injected failures.** Make an injected `Alloc` failure in the device's own `alloc`, before it
 ///   calls the pool. The driver's `alloc` is the wrong place for injected failures: an allocation
 ///   from the cache does not call the driver, and after a failure the pool frees its cache and

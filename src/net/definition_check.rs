@@ -88,8 +88,8 @@ pub(super) fn warn_about_layers(net: &NetParameter) -> Result<()> {
     Ok(())
 }
 
-/// Returns the paths, such as `transform_param.scale`, of a layer's fields whose value is NaN. Does
-/// not check the layer's blobs.
+/// Returns the paths, such as `transform_param.scale`, of a layer's fields whose value is NaN.
+/// Ignores NaN in the layer's blobs.
 fn nan_fields(layer: &LayerParameter) -> Result<Vec<String>> {
     let layer = LayerParameter { blobs: Vec::new(), ..layer.clone() };
     let (mut path, mut fields) = (Vec::new(), Vec::new());

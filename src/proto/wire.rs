@@ -49,8 +49,8 @@ const MAX_DEPTH: usize = 100;
 /// A buffered reader that tracks its offset in the source.
 ///
 /// The methods check every varint and length against the end of the enclosing message before they
-/// read or allocate. Therefore, a wrong length in the source cannot cause an allocation larger than
-/// the source.
+/// read or allocate, so a wrong length in the source cannot cause an allocation larger than the
+/// source.
 pub(super) struct WireReader<'a> {
     reader: BufReader<&'a mut dyn ReadSeek>,
     offset: u64,

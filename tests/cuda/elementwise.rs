@@ -80,7 +80,8 @@ fn broadcasts_of_every_function_equal_the_cpu() {
     check_broadcasts::<f64>(&device);
 }
 
-/// Checks the conversion of integers, which no element type except `bf16` and `f16` rounds.
+/// Checks the conversion of integers that `f32` and `f64` represent exactly, and that `f16` and
+/// `bf16` round.
 fn check_conversions<N: Storable + Into<f64>, T: Element>(device: &CudaDevice, integers: &[N]) {
     let x = memory(device, integers);
     let mut y = SyncedMemory::new(device, integers.len() * size_of::<T>());

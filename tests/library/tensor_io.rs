@@ -11,8 +11,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Values of the 2 × 3 tensor in most test files. Every element type represents these values
-/// exactly.
+/// Values of the 2 × 3 tensor in most test files, which every element type represents exactly.
 const GRID: [f64; 6] = [1.0, -2.0, 3.5, 0.25, 0.0, -480.0];
 
 fn fixture(name: &str) -> PathBuf {

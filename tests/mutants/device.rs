@@ -144,7 +144,8 @@ impl Mutant {
         Some(ledger::enter_kernel(name, T::DTYPE.name()))
     }
 
-    /// Applies the bug to the result of a kernel launch. `again` launches the kernel again.
+    /// Applies the bug to the result of a kernel launch. The closure `again` launches the same
+    /// kernel a second time.
     pub(crate) fn launched(
         &self,
         result: Result<()>,

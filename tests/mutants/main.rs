@@ -32,8 +32,8 @@ fn the_readme_states_the_number_of_mutants() {
 fn every_mutant_fails_the_check_for_its_bug() {
     let mut missed_bugs = Vec::new();
     for &(bug, check) in BUGS {
-        // Two mutants hang. On the simulated device, no case of a check takes nearly as long as
-        // this timeout.
+        // Two mutants hang. On the simulated device, no case of a check takes nearly as long as the
+        // timeout of 5 s.
         let hangs = matches!(bug, Bug::OrderDeadlocks | Bug::DotLocksTwice);
         let kit = if hangs { Kit::new().timeout(Duration::from_secs(5)) } else { Kit::new() };
         match kit.check(&Mutant::new(bug), check) {

@@ -334,8 +334,8 @@ fn had_effect(row: &Row<'_>, result: &RunResult, folder: &Folder) -> bool {
     }
 }
 
-/// Rows whose example selects a GPU. The tests hide the machine's GPUs, so examples that select a
-/// GPU fail.
+/// Rows of `docs/from-caffe.md` whose example selects a GPU. The tests hide the machine's GPUs, so
+/// the examples in these rows fail.
 const GPU_ROWS: [&str; 2] = ["`-gpu`", "`GPU` and number of `extract_features`"];
 
 #[test]

@@ -378,7 +378,8 @@ fn check_enum<E: Copy + Debug + Default + PartialEq + Into<i32> + TryFrom<i32>>(
     assert_eq!(from_name("unknown"), None);
 }
 
-/// Gives each field the start of a group as its value.
+/// Checks the error for each field whose value is the start of a group, a wire type that no field
+/// has.
 fn check_errors<M: Fields>() {
     for (name, number, _) in M::default().fields() {
         let mut key = (number << 3) | 3;

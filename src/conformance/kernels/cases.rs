@@ -364,7 +364,7 @@ pub(super) fn vector_cases() -> Cases<Vector> {
     Cases { refused_calls, ..Cases::from_fixed(fixed_cases.collect(), random_cases) }
 }
 
-/// Operand shapes around an axis, as `[outer, extent, inner]`. Some of the factors are 0, 1 or
+/// Operand shapes around an axis, as `[outer, extent, inner]`, including factors that are 0, 1 or
 /// large.
 const SHAPES: [[usize; 3]; 17] = [
     [1, 1, 1],

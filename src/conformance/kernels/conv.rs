@@ -106,7 +106,7 @@ fn convolve_with_activation<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         Ok(())
     };
     runner.try_all(&convolution_cases()?, test)?;
-    // Large cases are slow, so the kit runs them only in `f32`.
+    // Cases with large operands are slow, so the kit runs them only in `f32`.
     if T::DTYPE == DType::F32 {
         runner.try_cases(large_convolutions()?, |op| test(op, &CaseSetup::WHOLE))?;
     }

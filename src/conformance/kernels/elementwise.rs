@@ -113,7 +113,7 @@ fn unary<T: Element>(runner: &CheckRunner<'_>, ops: &[Unary<f64>]) -> Verdict {
     runner.try_cases(ops, |&&op: &&Unary<f64>| {
         let typed_op = op.cast();
         let mut cases = vector_cases().without_refused();
-        // Only two functions run large cases, because large cases are slow.
+        // The check runs only two functions on large operands, because such cases are slow.
         if matches!(op, Unary::Relu { .. } | Unary::Exp) {
             cases = cases.and_large(Vector::LARGE, COPIES, &[]);
         }
@@ -158,7 +158,7 @@ fn binary<T: Element>(runner: &CheckRunner<'_>, ops: &[Binary<f64>]) -> Verdict 
     runner.try_cases(ops, |&&op: &&Binary<f64>| {
         let typed_op = op.cast();
         let mut cases = vector_cases();
-        // Only two functions run large cases, because large cases are slow.
+        // The check runs only two functions on large operands, because such cases are slow.
         if matches!(op, Binary::Add | Binary::SigmoidGrad) {
             cases = cases.and_large(Vector::LARGE, COPIES, &[]);
         }

@@ -109,7 +109,7 @@ impl CheckRunner<'_> {
                 want.compare(Output::from(output.0).of(&shown_values), got, setup.values)
             })
         })?;
-        // Large cases are slow, so the kit runs them only in `f32`.
+        // Cases with large operands are slow, so the kit runs them only in `f32`.
         let mut large_cases = cases.large_cases.iter().filter(|_| T::DTYPE == DType::F32);
         large_cases.try_for_each(|large| {
             self.start_step(format!("large case: {:?}", large.large_case));
@@ -192,7 +192,7 @@ impl CheckRunner<'_> {
             operand.unchanged(source)?;
             want.compare(Output::from(output).of(&shown_values), &got, setup.values)
         })?;
-        // Large cases are slow, so the kit runs them only in `f32`.
+        // Cases with large operands are slow, so the kit runs them only in `f32`.
         let mut large_cases = cases.large_cases.iter().filter(|_| T::DTYPE == DType::F32);
         large_cases.try_for_each(|large| {
             self.start_step(format!("large case: {:?}", large.large_case));

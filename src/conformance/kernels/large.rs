@@ -29,7 +29,7 @@ impl CheckRunner<'_> {
         kernel: impl FnMut([View<'_, T, AnyDevice>; I], [ViewMut<'_, U, AnyDevice>; O]) -> Result<()>,
         want: [ExpectedOutput; O],
     ) -> Verdict {
-        // Large cases are slow, so the kit runs them only in `f32`.
+        // Cases with large operands are slow, so the kit runs them only in `f32`.
         if U::DTYPE != DType::F32 {
             return Ok(());
         }

@@ -62,8 +62,8 @@ fn elementwise_loss<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         })?;
         expect_nearest("loss of NaN operands", &got, &[f64::NAN])?;
     }
-    // Large cases are slow, so the kit runs them only in `f32`. Only the last of 2²⁰ + 3 elements
-    // differs from its target.
+    // Cases with large operands are slow, so the kit runs them only in `f32`. Only the last of 2²⁰
+    // + 3 elements differs from its target.
     if T::DTYPE != DType::F32 {
         return Ok(());
     }

@@ -57,7 +57,7 @@ fn large_pool<T: Element>(
     runner: &CheckRunner<'_>,
     test: impl Fn([Pool2d; 2]) -> Verdict,
 ) -> Verdict {
-    // Large cases are slow, so the kit runs them only in `f32`.
+    // Cases with large operands are slow, so the kit runs them only in `f32`.
     if T::DTYPE != DType::F32 {
         return Ok(());
     }

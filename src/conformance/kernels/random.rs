@@ -127,7 +127,7 @@ fn uniform<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
             expect_bits("y", &got, &oracle::uniform(key, (low, high), 0..len))
         },
     )?;
-    // Large cases are slow, so the kit runs them only in `f32`.
+    // Cases with large operands are slow, so the kit runs them only in `f32`.
     if T::DTYPE == DType::F32 {
         let (key, bounds) = (LARGE_KEY, (-1.0, 1.0));
         let kernel = |y: ViewMut<'_, T, AnyDevice>| device.uniform(key, bounds.0, bounds.1, y);

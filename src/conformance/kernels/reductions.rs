@@ -79,7 +79,8 @@ fn large_axis<T: Element>() -> Vec<T> {
 
 /// Checks the reduction of 2²⁰ + 3 elements to one.
 fn large_reduction<T: Element>(runner: &CheckRunner<'_>, op: Reduce) -> Verdict {
-    // Large cases are slow, so the kit runs them only in `f32`. All sums are exact in `f32`.
+    // Cases with large operands are slow, so the kit runs them only in `f32`. All sums are exact in
+    // `f32`.
     if T::DTYPE != DType::F32 {
         return Ok(());
     }

@@ -62,7 +62,7 @@ fn solver_update<T: Element>(runner: &CheckRunner<'_>, rule: Rule) -> Verdict {
         }
         update::<T>(runner, (*len, 1), op, setup, true)
     })?;
-    // Large cases are slow, so the kit runs them only in `f32`.
+    // Cases with large operands are slow, so the kit runs them only in `f32`.
     if T::DTYPE == DType::F32 {
         runner.try_cases(&cases.refused_calls, |(_, op)| {
             update::<T>(runner, (PERIOD, COPIES), op, &CaseSetup::WHOLE, false)

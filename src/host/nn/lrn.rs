@@ -224,7 +224,8 @@ impl LrnWindows {
 }
 
 /// Calls `body(i, part)` for consecutive parts of `row` with up to [`CHUNK`] elements each. `i` is
-/// the index of the part's first element, and `first` is the index of the first element of `row`.
+/// the index of the first element of `part`, and `first` is the index of the first element of
+/// `row`.
 #[inline(always)]
 fn for_each_part<A>(first: usize, row: &mut [A], body: &mut impl FnMut(usize, &mut [A])) {
     for (i, part) in row.chunks_mut(CHUNK).enumerate() {

@@ -18,8 +18,8 @@
 //!   the plane.
 //! - `lrn` sums squared elements over windows that span channels, or a square within a plane.
 //!
-//! All other kernels of `nn` make one or two passes over the operands, in loops that the compiler
-//! vectorizes for each SIMD level.
+//! The modules of `nn` that this list does not name make one or two passes over the operands, in
+//! loops that the compiler vectorizes for each SIMD level.
 
 pub(crate) mod class_loss;
 #[allow(unsafe_code)] // SIMD vectors by raw pointers

@@ -35,7 +35,7 @@ const MAX_THREADS: usize = 65_535;
 /// the last handle to the set is dropped.
 ///
 /// Kernels split sums by size alone, never by the number of threads, and combine partial results in
-/// a fixed order. Results are therefore bit-identical for any number of threads.
+/// a fixed order, so results are bit-identical for any number of threads.
 ///
 /// ```
 /// use cortado::host::Workers;

@@ -14,7 +14,8 @@ use std::{cell::Cell, fmt::Display, io::Read, path::Path};
 pub(super) struct Reader {
     limited_file: LimitedFile,
     name: String,
-    /// The number of bytes of the datasets that have been read. Many links can refer to one dataset.
+    /// The number of bytes of the datasets that have been read. A dataset to which several links
+    /// refer counts once per read.
     total: Cell<u64>,
 }
 

@@ -28,7 +28,7 @@ inline __half __float2half_rn(float x) {
     const float magnitude = fabsf(x);
     if (magnitude >= 65520) return {uint16_t(sign | 0x7c00)};
     // Subnormal `__half` numbers are 2⁻²⁴ apart, like `float` numbers between 0.5 and 1. Adding 0.5
-    // to a small `float` therefore rounds the `float` to a multiple of 2⁻²⁴, a subnormal `__half`.
+    // to a small `float` rounds the `float` to a multiple of 2⁻²⁴, which is a subnormal `__half`.
     if (magnitude < 0x1p-14f) {
         const float sum = magnitude + 0.5f;
         uint32_t bits;

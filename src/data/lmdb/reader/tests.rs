@@ -127,7 +127,7 @@ fn damaged_databases_never_cause_a_panic_or_an_endless_loop() {
 }
 
 /// The reader limits the number of bytes that it reads in one pass, because the pages of a damaged
-/// tree can form a cycle. A rewind starts a new pass.
+/// tree can form a cycle. Rewinding the reader starts a new pass with a new limit.
 #[test]
 fn repeated_passes_and_repeated_reads_of_a_value_are_allowed() {
     let mut reader = LmdbReader::open(fixture("tree")).unwrap();

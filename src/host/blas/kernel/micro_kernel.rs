@@ -68,7 +68,7 @@ pub(crate) unsafe fn micro_kernel<
 ) {
     // SAFETY: `accumulate` reads only steps of `a` and `b` below k, and `write_back` accesses only
     // rows and columns of the tile. The caller guarantees that the pointers in `p` are valid for
-    // these accesses.
+    // the accesses of `accumulate` and `write_back`.
     unsafe {
         let mut a = p.a.add(tile.row * stride_m);
         let mut b = p.b.wrapping_add(tile.column);
@@ -195,8 +195,8 @@ unsafe fn write_back<V: SimdVector, const MR: usize, const NR_VECTORS: usize, co
         if tile.rows != (0..MR) || !p.bias.is_null() {
             return write_back_rows::<V, MR, NR_VECTORS>(p, *sums, tile, masks);
         }
-        // In the modes that mask loads of `B`, mask the stores as well. The constant `false` lets
-        // the compiler omit two of the four loops below.
+        // In the modes that mask loads of `B`, mask the stores as well: a constant `is_full_width`
+        // of `false` lets the compiler omit two of the four loops below.
         let is_full_width = match B_MODE {
             B_MASKED | B_MASKED_TAIL => false,
             _ => tile.columns == (0..NR_VECTORS * V::WIDTH),

@@ -17,7 +17,8 @@ const BLOCK: usize = LANES * ACCUMULATOR_ROWS;
 ///
 /// Loads of `x` are aligned to cache lines. Aligning the loads rotates the assignment of elements
 /// to accumulators, which only swaps operands of additions in the tree reduction of the
-/// accumulators. The portable and AVX-512 loops therefore give bit-identical results.
+/// accumulators. A swap of operands changes no sum, so the portable and AVX-512 loops give
+/// bit-identical results.
 ///
 /// # Panics
 /// Panics if the lengths of `x` and `y` differ.

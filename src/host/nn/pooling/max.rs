@@ -25,9 +25,10 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 /// the input plane to `mask`.
 ///
 /// The initial maximum is the lowest finite value of `T`, or of `f32` if `T` is `f64`. Only a
-/// greater element replaces the maximum. The maximum is therefore never NaN, and is the first of
-/// several equal elements in row-major order. A window without an element above the lowest finite
-/// value, such as a window within the padding, yields the lowest finite value and a mask of −1.
+/// greater element replaces the maximum. Because only a greater element replaces the maximum, the
+/// maximum is never NaN, and is the first of several equal elements in row-major order. A window
+/// without an element above the lowest finite value, such as a window within the padding, yields
+/// the lowest finite value and a mask of −1.
 ///
 /// # Errors
 /// Returns [`Error::Length`], which names the operand, if an operand has the wrong length. Returns

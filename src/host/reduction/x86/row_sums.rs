@@ -3,7 +3,7 @@
 //! Every vector is loaded from a whole cache line, wherever a row begins. The lane of an element is
 //! its position in the cache line, so lanes are rotated by the row's offset from a cache-line
 //! boundary. The tree reduction of the lanes is symmetric, so a rotation only swaps operands of
-//! additions. Results are therefore bit-identical to the results of `Reducer::reduce_slice`.
+//! additions, and results are bit-identical to those of `Reducer::reduce_slice`.
 
 use std::arch::x86_64::{
     __m512, _mm512_add_ps, _mm512_castpd_ps, _mm512_castps_pd, _mm512_loadu_ps,

@@ -2,8 +2,8 @@
 //!
 //! [`widen`] and [`narrow`] convert slices with AVX-512, for the module `accumulator`. Results of
 //! [`widen`] and [`narrow`] are bit-identical to the results of the crate `half`. Functions with a
-//! vector width in their name convert one vector for the GEMM kernels. These conversion functions
-//! are inlined into functions compiled for the features of the vector type.
+//! vector width in their name convert one vector for the GEMM kernels. Functions that convert one
+//! vector are inlined into functions compiled for the features of the vector type.
 
 use crate::{
     element::{DType, Element},
