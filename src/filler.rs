@@ -61,7 +61,7 @@ pub enum Filler {
     /// Uniformly distributed values: `U[−a, a)` with `a = √(3/n)`, where `norm` selects `n` from
     /// fan-in, fan-out and the average of both (Glorot, Bengio 2010).
     Xavier {
-        /// Selects `n`: fan-in, fan-out or the average of both.
+        /// Selects the divisor `n` of the variance: fan-in, fan-out or the average of both.
         norm: VarianceNorm,
     },
     /// Normally distributed values: `N(0, 2/n)`, where `norm` selects `n` from fan-in, fan-out and

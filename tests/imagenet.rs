@@ -46,7 +46,7 @@ fn check_training(name: &str, params: usize) {
     assert_eq!(count, params, "{name}");
     let loss = net.forward().unwrap();
     // An untrained net guesses at random among 1000 classes, so its loss is about `ln 1000`.
-    // Auxiliary classifiers add to the loss.
+    // GoogLeNet's auxiliary classifiers add to its loss.
     assert!(loss.is_finite() && loss > 0.9 * 1000_f64.ln(), "{name}: {loss}");
     net.backward().unwrap();
     for param in net.learnable_params().filter(|param| param.lr_mult != Some(0.0)) {

@@ -21,7 +21,7 @@ pub(super) struct ClapArgs {
     pub(super) unused_flags: Vec<String>,
 }
 
-/// Values that a flag takes.
+/// Number and kind of the values that a flag takes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Arity {
     /// No value: the flag is present or absent.
@@ -132,7 +132,7 @@ pub(super) fn rewrite(
 
     let tool = program.as_ref().and_then(|program| caffe_tools::by_program(program));
     let (program, words) = match tool {
-        // clap prints the name of the program in front of the subcommand.
+        // In usage messages, clap prints the name of the program in front of the subcommand.
         Some(tool) => (Some("cortado".into()), tool_words(tool)),
         None => (program, subcommand_words(&mut items)),
     };

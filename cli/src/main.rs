@@ -1,9 +1,10 @@
 //! The `cortado` command, with Caffe's subcommands and flags.
 //!
-//! Each subcommand of the command has its own source file. Results go to standard output. Logs go
-//! to standard error, as lines in Caffe's format, and to the files of `--log_dir`. If standard
-//! error is a terminal, a progress line replaces the log lines. The command prints an error as one
-//! line. The exit status is 1 if the subcommand failed and 2 if the arguments were wrong.
+//! Each subcommand of the command has its own source file. The command writes results to standard
+//! output. The command writes logs to standard error, as lines in Caffe's format, and to the files
+//! of `--log_dir`. If standard error is a terminal, a progress line replaces the log lines. The
+//! command prints an error as one line. The exit status is 1 if the subcommand failed and 2 if the
+//! arguments were wrong.
 
 mod byte_size;
 mod classification;

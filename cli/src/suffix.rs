@@ -1,4 +1,4 @@
-//! Checks of the suffixes of output files. A suffix selects the output format.
+//! Checks of the suffixes of output files, which select the output format.
 
 use cortado::error::{Error, Result};
 use std::path::Path;

@@ -30,7 +30,7 @@ impl<D: Device> Storage<D> {
     }
 
     /// Returns a new storage of `bytes` bytes if this storage is smaller, otherwise `None`. Aliases
-    /// of the blob keep the old storage.
+    /// of the blob keep this storage, so a blob with a new storage has no aliases.
     pub(super) fn grown(&self, device: &D, bytes: usize) -> Result<Option<Self>> {
         Ok((bytes > self.bytes()?).then(|| Self::new(self.name, device, bytes)))
     }

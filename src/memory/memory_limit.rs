@@ -24,7 +24,7 @@ impl MemoryLimit {
         Self { limit, used: Mutex::new(0) }
     }
 
-    /// Counts `bytes` more bytes toward the limit. The error names the device `device`.
+    /// Counts `bytes` more bytes toward the memory limit. The error names the device `device`.
     ///
     /// # Errors
     /// [`Error::MemoryLimit`] if the sum of all counted bytes would exceed the limit.

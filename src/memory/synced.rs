@@ -42,7 +42,7 @@ pub struct SyncedMemory<D: Memory> {
 }
 
 impl<D: Memory> SyncedMemory<D> {
-    /// Creates a `SyncedMemory` of `bytes` bytes. The bytes are allocated on the first access.
+    /// Creates a `SyncedMemory` of `bytes` bytes, which are allocated on the first access.
     pub fn new(device: &D, bytes: usize) -> Self {
         Self { device: device.clone(), value: CoherentBytes::new(Arc::new(device.clone()), bytes) }
     }

@@ -1,5 +1,5 @@
-//! Tests of the tables of Caffe's commands in `docs/from-caffe.md`. The tests run each example of
-//! the tables.
+//! Tests of the tables of Caffe's commands in `docs/from-caffe.md`. The tests run each example in
+//! these tables of commands.
 
 use crate::command::{Folder, NET, RunResult};
 use cortado::{

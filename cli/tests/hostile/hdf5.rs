@@ -3,7 +3,7 @@
 use crate::{command::Folder, formats::zlib};
 
 const UNDEFINED: u64 = u64::MAX;
-/// Length of the superblock in bytes. The objects follow the superblock.
+/// Length in bytes of the superblock, which the file's objects follow.
 const SUPERBLOCK_LEN: u64 = 96;
 
 /// The bytes of an HDF5 file, to which objects are appended.

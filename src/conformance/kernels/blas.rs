@@ -124,8 +124,8 @@ fn check_large_result<T: Element>(
     oracle: fn(&[f64], &[f64]) -> Expected,
     combine: fn(f64, f64) -> f64,
 ) -> Verdict {
-    // Cases with large operands are slow, so the kit runs them only in `f32`. All sums are exact in
-    // `f32`.
+    // Cases with large operands are slow, so the kit runs them only in `f32`. All sums of these
+    // cases are exact in `f32`.
     if T::DTYPE != DType::F32 {
         return Ok(());
     }

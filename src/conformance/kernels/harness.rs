@@ -335,7 +335,7 @@ pub(super) fn as_slices<T, const N: usize>(
 }
 
 /// Returns the inputs that are as long as an output of `len` elements. A failure message shows the
-/// elements of these inputs.
+/// elements of the returned inputs.
 fn shown_operands<'a, T>(
     inputs: &[NamedValues<T>],
     wide_values: &'a [Vec<f64>],

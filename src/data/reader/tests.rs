@@ -24,7 +24,7 @@ fn a_reader_returns_the_records_in_order_and_repeats_them() {
         for i in 0..50 {
             assert_eq!((data.next_record(), next(&mut data).unwrap()), (i, i % 5), "runs of {run}");
         }
-        // Consume all available records in one call.
+        // From record 50 on, consume all available records at once.
         let mut i = 50;
         while i < 100 {
             let records = data.records().unwrap();

@@ -32,9 +32,9 @@ pub(super) struct Thresholds {
     pub(super) background: f32,
 }
 
-/// Reads a window file. The entry of an image consists of the words `# INDEX PATH CHANNELS HEIGHT
-/// WIDTH COUNT`, followed by COUNT windows `LABEL OVERLAP X1 Y1 X2 Y2`. Whitespace separates the
-/// words.
+/// Reads a window file. The entry of an image consists of the words
+/// `# INDEX PATH CHANNELS HEIGHT WIDTH COUNT`, followed by COUNT windows
+/// `LABEL OVERLAP X1 Y1 X2 Y2`. Whitespace separates the words of a window file.
 pub(super) fn read(path: &Path, thresholds: &Thresholds) -> Result<WindowFile> {
     let text = limits::read_to_string(path, limits::LIST_LEN)?;
     let lines = (1..).zip(text.lines());

@@ -1,7 +1,7 @@
 //! Poison, the byte pattern of uninitialized and stale memory.
 
-/// Byte pattern that fills uninitialized and stale memory: NaN in every element type, and an
-/// out-of-range index.
+/// Byte pattern that fills uninitialized and stale memory. In every element type, the pattern is
+/// NaN; as an index, the pattern is out of range.
 pub const POISON: [u8; 2] = [0xfd, 0x7f];
 
 /// Overwrites `bytes` with [`POISON`].

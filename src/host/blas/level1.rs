@@ -44,7 +44,8 @@ use num_traits::{Float, Zero};
 const GRAIN: usize = 1 << 17;
 
 /// Length, in elements, from which an operand is assumed to exceed a core's private caches and is
-/// prefetched in software. For shorter operands, prefetching costs more than it saves.
+/// prefetched in software. For operands that fit in the private caches, prefetching costs more than
+/// it saves.
 const PREFETCH_MIN_LEN: usize = 4 * GRAIN;
 
 /// `y ← x`.

@@ -49,7 +49,7 @@ macro_rules! elementary {
             }
 
             /// Returns `r` and `n + ROUND`, where `x = n·ln 2 + r` and `|r| ≤ ½·ln 2`. If `x` is
-            /// NaN, `r` is NaN.
+            /// NaN, the returned `r` is NaN.
             #[inline(always)]
             fn reduce_range(x: $float) -> ($float, $float) {
                 let shifted = x.mul_add(std::$float::consts::LOG2_E, ROUND);

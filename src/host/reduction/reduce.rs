@@ -167,7 +167,7 @@ fn reduce_axis<T, Map, Combine>(
             y.iter_mut().zip(results).for_each(|(y, result)| store(*result, y));
         });
     } else if extent >= 2 * GRAIN {
-        // Rows in this branch are so long that several threads share each row.
+        // Rows of at least `2 * GRAIN` elements are so long that several threads share each row.
         for (x, y) in x.chunks_exact(extent).zip(y) {
             let parts = workers.map(extent.div_ceil(GRAIN), |i| {
                 reducer.reduce_slice(&x[i * GRAIN..extent.min((i + 1) * GRAIN)])

@@ -247,7 +247,7 @@ impl fmt::Display for Ledger {
 }
 
 /// Runs a block, and asserts the numbers of uploads and downloads that the block causes on the
-/// calling thread. The macro evaluates to the value of the block. A failed assertion prints the
+/// calling thread. The value of the macro is the value of the block. A failed assertion prints the
 /// [`Ledger`].
 ///
 /// ```

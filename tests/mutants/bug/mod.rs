@@ -14,7 +14,7 @@ macro_rules! define_bugs {
         /// Bug that a mutant device adds to the simulated device.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(crate) enum Bug {
-            /// The mutant has no bug.
+            /// No bug: the mutant must pass all checks.
             None,
             $($(#[$doc])* $bug,)*
         }
