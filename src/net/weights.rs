@@ -158,8 +158,8 @@ impl<T: Element> Net<T> {
     }
 
     /// Removes the duplicates of shared parameter values from `message`, which
-    /// [`to_proto`](Self::to_proto) of this net has returned. If the caller then writes `message`
-    /// to a file, the file contains shared values only once, as in Caffe's HDF5 files.
+    /// [`to_proto`](Self::to_proto) of this net has returned. A file to which the caller writes the
+    /// stripped message contains shared values only once, as in Caffe's HDF5 files.
     /// `strip_shared_params` keeps the gradients of all parameters.
     pub fn strip_shared_params(&self, message: &mut NetParameter) {
         for param in self.params.iter().filter(|param| param.owner.is_some()) {

@@ -45,8 +45,8 @@ fn a_kernel_of_another_device_type_fails_and_changes_no_operand() {
             other_device.fill(7.0, y.data_mut().unwrap().view_mut()).unwrap_err().to_string();
         assert!(error.contains("remote") && error.contains("another type of device"), "{error}");
         assert_eq!(y.data().unwrap().host().unwrap(), values);
-        // Before the first call of `fill`, only the host side is valid. Before the second call, the
-        // device side is valid as well.
+        // Before the first call of `fill`, only the host side is valid. Before the second call of
+        // `fill`, both sides are valid.
         y.data().unwrap().view().device().unwrap();
     }
 }

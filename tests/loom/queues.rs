@@ -7,8 +7,8 @@ use cortado::{
 };
 use loom::{sync::Arc, thread};
 
-/// Runs `body` in every interleaving of its threads with at most two preemptions. With at most
-/// three preemptions, the tests would take twenty times as long.
+/// Runs `body` in every interleaving of its threads with at most two preemptions. With up to three
+/// preemptions instead of two, the tests would take twenty times as long.
 fn model(body: impl Fn() + Sync + Send + 'static) {
     check_with_preemptions(2, body);
 }

@@ -28,7 +28,7 @@ impl ImageRng {
     }
 
     /// Returns an approximately normally distributed number between −3.5 `std` and 3.5 `std`, with
-    /// mean 0 and standard deviation `std`. The result is a scaled sum of four uniformly
+    /// mean 0 and standard deviation `std`. The number is a scaled sum of four uniformly
     /// distributed bytes, each with variance (256² − 1)/12.
     fn normal(&mut self, std: f32) -> f32 {
         let sum: u32 = self.0.next_u32().to_le_bytes().map(u32::from).iter().sum();

@@ -243,8 +243,8 @@ pub(crate) unsafe fn pack_transposed<V: SimdVector>(
     (steps, panel_dim): (*mut V::Scalar, usize),
 ) {
     // Store the last rows first, because the last group of four rows may extend beyond `panel_dim`
-    // into the next step. The later stores of the first rows of that step overwrite the excess
-    // elements.
+    // into the next step. The later stores of the first rows overwrite the excess elements with the
+    // right values.
     for row in (first..panel_dim).step_by(4).rev() {
         // SAFETY: a store covers at most `len` + 3 steps, and the last four rows end at most three
         // elements beyond `panel_dim`. The caller guarantees that three steps and three elements
