@@ -305,7 +305,7 @@ impl Error {
     }
 
     /// Wraps an [`Error::MemoryLimit`] in an [`Error::Context`] whose message starts with the name
-    /// of the blob. Returns any other error unchanged.
+    /// of the blob. Returns an error of any other kind unchanged.
     #[cfg(feature = "net")]
     pub(crate) fn name_allocation(self, name: impl FnOnce() -> Option<String>) -> Self {
         match self {

@@ -101,8 +101,8 @@ pub(crate) struct Condvar {
     ///
     /// The standard library makes a system call for every notification, which takes about 250 ns.
     /// If the counter `waiting` is 0, a notification skips the system call. A thread increments
-    /// `waiting` while it holds the mutex, before it waits. A thread that later locks the mutex to
-    /// change the condition therefore sees the incremented counter.
+    /// `waiting` while it holds the mutex, before it waits, so a thread that later locks the mutex
+    /// to change the condition sees the incremented counter.
     waiting: AtomicUsize,
 }
 

@@ -51,8 +51,8 @@ const CAFFE_FLAGS: [&str; 11] = [
     "weights",
 ];
 
-/// Flags whose default value in Caffe is the empty string. Passing an empty value to one of these
-/// flags therefore has no effect.
+/// Flags whose default value in Caffe is the empty string. Passing an empty value, which is also
+/// the default, to one of these flags has no effect.
 const FLAGS_EMPTY_BY_DEFAULT: [&str; 9] =
     ["encode-type", "gpu", "log-dir", "model", "phase", "snapshot", "solver", "stage", "weights"];
 

@@ -121,8 +121,8 @@ fn progress_parts(
 
 /// Returns a line with a progress bar, filled up to the fraction `done`, and the parts that are not
 /// empty. The line has at most `width` characters: the bar is shortened or omitted, then the least
-/// important parts are omitted, and the last part is truncated. A line that is too long loses the
-/// learning rate before it loses the bar.
+/// important parts are omitted, and the last part is truncated. In a narrow terminal, the line
+/// omits the learning rate before it omits the bar.
 fn progress_line(done: f64, mut parts: Vec<Part>, width: usize) -> String {
     parts.retain(|(_, text)| !text.is_empty());
     loop {

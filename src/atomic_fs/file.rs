@@ -12,9 +12,9 @@ use std::{
 /// Replaces the content of the file at `path` with `bytes`. On error, the file is unchanged.
 ///
 /// `write_atomically` writes a temporary file in the same directory, flushes this file to the disk
-/// and renames the temporary file to `path`. Readers of the file therefore see either the old or
-/// the new content, even after a crash. `write_atomically` follows symbolic links, and writes
-/// directly to pipes and terminals.
+/// and renames the temporary file to `path`. Because a rename is atomic, readers of the file see
+/// either the old or the new content, even after a crash. `write_atomically` follows symbolic
+/// links, and writes directly to pipes and terminals.
 ///
 /// ```
 /// use cortado::atomic_fs::write_atomically;

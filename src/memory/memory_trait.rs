@@ -125,8 +125,8 @@ pub trait Memory: Clone + Debug + Send + Sync + 'static {
     ///   stays valid if that handle is dropped.
     /// - If all clones of a handle are dropped, its queued work still runs, provided that another
     ///   queue was ordered after the work. If no other queue was ordered after the work, the result
-    ///   of the work is unspecified. A caller should therefore wait for a queue before dropping the
-    ///   last clone of its handle.
+    ///   of the work is unspecified. A caller should wait for a queue before dropping the last
+    ///   clone of its handle.
     fn fork_queue(&self) -> Result<Self> {
         Ok(self.clone())
     }

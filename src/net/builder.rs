@@ -488,8 +488,8 @@ impl<'a, T: Element> Construction<'a, T> {
 }
 
 /// Merges the multiplier `mult` of a shared parameter into `owner_mult`, the multiplier of the
-/// parameter's owner. Sets `owner_mult` to `mult` if `owner_mult` is `None`. Fails if both are
-/// `Some` and differ.
+/// parameter's owner. Sets `owner_mult` to `mult` if `owner_mult` is `None`. Fails if `mult` and
+/// `owner_mult` are both `Some` and differ.
 fn merge_mult(
     field: &str,
     name: &str,

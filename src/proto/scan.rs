@@ -189,8 +189,8 @@ impl Scan<'_> {
     }
 
     /// Scans an unknown field. If `known_number` is `true`, the message type declares a field with
-    /// this number, but with a different wire type. The scan removes such a field, because prost
-    /// would reject the message.
+    /// this number, but with a different wire type. The scan removes a field with a different wire
+    /// type, because prost would reject the message.
     fn unknown_field(&mut self, key: Key, rest: Range<u64>, known_number: bool) -> WireResult<i64> {
         self.path.push(None, PathStep { field: key.number, index: 0 });
         self.reader.skip_value(key, rest.end)?;
@@ -259,8 +259,8 @@ impl Scan<'_> {
     /// Scans a string. Protobuf's C++ library accepts any bytes in a string, but Rust's strings are
     /// UTF-8, so the scan replaces bytes that are not UTF-8. Text in common 8-bit encodings, such
     /// as Latin-1, has no control characters except tabs and line breaks. If a string that is not
-    /// UTF-8 contains control characters other than white space, the scan therefore rejects the
-    /// file.
+    /// UTF-8 contains control characters other than white space, the scan rejects the file, which
+    /// probably has another message type.
     fn text(&mut self, stop: u64) -> WireResult<i64> {
         let start = self.reader.offset();
         self.charge(size_of::<String>() as u64)?;

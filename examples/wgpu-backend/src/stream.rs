@@ -1,7 +1,7 @@
 //! In-order stream of recorded work for wgpu's queue.
 //!
-//! All streams of a device submit to one queue, which runs submissions in order. Work that one
-//! stream has submitted therefore runs before all work that any stream submits later.
+//! All streams of a device submit to one queue, which runs submissions in order, so work that one
+//! stream has submitted runs before all work that any stream submits later.
 
 use crate::device::Driver;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -1,9 +1,9 @@
 //! Idle pool threads, which poll for work before they sleep.
 //!
 //! Waking a sleeping thread takes longer than many kernels run, and kernels follow one another
-//! closely. A pool thread that has just finished a kernel therefore polls for more work for up to
-//! 100 µs. After 100 µs without work, a pool thread sleeps until a caller has work for more threads
-//! than are polling.
+//! closely. To be awake for the next kernel, a pool thread that has just finished a kernel polls
+//! for more work for up to 100 µs. After 100 µs without work, a pool thread sleeps until a caller
+//! has work for more threads than are polling.
 //!
 //! A caller offers its parallel region once for each thread that may help, and never waits for a
 //! thread to accept an offer. If all threads are busy, an offer stays in the list until a thread is

@@ -1,8 +1,8 @@
 //! Reading of HDF5 files with a limit on the bytes that are read and on the memory.
 //!
 //! The links and B-trees of a damaged HDF5 file can refer to each other in cycles. The HDF5 library
-//! limits the depth of its recursion, but two references in each of 64 levels cause 2⁶⁴ reads.
-//! [`LimitedSource`] therefore counts the bytes that the library reads.
+//! limits the depth of its recursion, but two references in each of 64 levels cause 2⁶⁴ reads. To
+//! limit such reads, [`LimitedSource`] counts the bytes that the library reads.
 
 use crate::{
     error::{Error, Result},

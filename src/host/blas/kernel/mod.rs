@@ -21,9 +21,9 @@
 //! └───────────────┘         └─────────────────────┴─────────────────────┴───
 //! ```
 //!
-//! The loops of BLIS are described for a column-major `C`, but `C` is row-major in cortado.
-//! Compared with BLIS, the roles of `A` and `B` are therefore exchanged: the panel of `A` is the
-//! larger panel, and the panel of `B` stays in L2.
+//! The loops of BLIS are described for a column-major `C`, but `C` is row-major in cortado. Because
+//! `C` is row-major, the roles of `A` and `B` are exchanged compared with BLIS: the panel of `A` is
+//! the larger panel, and the panel of `B` stays in L2.
 //!
 //! | module | contents |
 //! |---|---|

@@ -11,11 +11,11 @@
 //!
 //! AMX instructions treat subnormal operands as zero and flush subnormal sums to zero. AMX
 //! instructions propagate `bf16` NaN and infinities. The two `bf16` terms of an `f16` are zero or
-//! at least 2⁻²⁴ in magnitude, and sums of products of such terms are multiples of 2⁻⁴⁸. A GEMM of
-//! `f16` matrices therefore has neither subnormal `bf16` terms nor subnormal sums. An infinite
-//! `f16` yields NaN sums, because the remainder after the first `bf16` term is NaN. The caller
-//! therefore recomputes non-finite sums from elements widened to `f32`. Sums of products of finite
-//! `f16` values are finite.
+//! at least 2⁻²⁴ in magnitude, and sums of products of such terms are multiples of 2⁻⁴⁸, so a GEMM
+//! of `f16` matrices has neither subnormal `bf16` terms nor subnormal sums. An infinite `f16`
+//! yields NaN sums, because the remainder after the first `bf16` term is NaN. To get the correct
+//! infinities, the caller recomputes non-finite sums from elements widened to `f32`. Sums of
+//! products of finite `f16` values are finite.
 
 #[cfg(test)]
 pub(crate) mod tests;

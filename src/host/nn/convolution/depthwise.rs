@@ -1,9 +1,10 @@
 //! Depthwise convolution: every channel is a group with separate filters.
 //!
-//! A GEMM for a depthwise convolution would use each loaded element for only a few operations. The
-//! depthwise kernels therefore copy each plane to a polyphase layout (see [`PolyphasePlane`]),
-//! where the elements that one tap reads for many windows are contiguous. The depthwise kernels
-//! process many windows at once, tap by tap, without special cases for windows at the borders.
+//! A GEMM for a depthwise convolution would use each loaded element for only a few operations.
+//! Instead of a GEMM, the depthwise kernels copy each plane to a polyphase layout (see
+//! [`PolyphasePlane`]), where the elements that one tap reads for many windows are contiguous. The
+//! depthwise kernels process many windows at once, tap by tap, without special cases for windows at
+//! the borders.
 
 use crate::{
     element::Element,

@@ -4,9 +4,9 @@
 //! The im2col matrix is never stored. The matrix element in row `r` (a tap of a channel) and column
 //! `p` (a position) is `x[row_offsets[r] + offset(p)]`. With padding or strides above 1, the
 //! elements of an image cannot be addressed by the sum of a row offset and a position offset. With
-//! padding or strides above 1, each image is therefore first copied to a *frame*: a zero-padded
-//! copy of the image, split into polyphase planes. A frame is about as large as the image. A stored
-//! im2col matrix would be larger than the image by a factor of about the number of taps.
+//! padding or strides above 1, each image is first copied to a *frame*: a zero-padded copy of the
+//! image, split into polyphase planes. A frame is about as large as the image. A stored im2col
+//! matrix would be larger than the image by a factor of about the number of taps.
 
 use crate::{
     element::Element,
