@@ -1,8 +1,8 @@
 //! Locks, atomics, once cells and threads of the standard library, or of loom in loom tests.
 //!
 //! The locks ignore poisoning: if a thread panics while it holds a lock, later users of the lock
-//! get the value that the thread left. After such a panic, the standard library's locks would
-//! return a `PoisonError`.
+//! get the value that the thread left. After a panic of a thread that holds a lock, the standard
+//! library's locks would return a `PoisonError`.
 //!
 //! With `--cfg loom`, loom's types replace those of the standard library, so that loom can explore
 //! every interleaving of threads. loom's types work only inside a loom model.

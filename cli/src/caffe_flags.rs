@@ -173,8 +173,8 @@ fn names(arg: &Arg) -> Vec<String> {
     long_names.chain(arg.get_short().map(String::from)).collect()
 }
 
-/// Splits a flag such as `-resize_width=8` into `resize-width` and `8`. Returns `None` for other
-/// arguments, such as negative numbers and `-`.
+/// Splits a flag such as `-resize_width=8` into `resize-width` and `8`. Returns `None` for
+/// arguments that are not flags, such as negative numbers and `-`.
 fn split_flag(arg: &OsString) -> Option<(String, Option<OsString>)> {
     let text = arg.to_str()?;
     let text = text.strip_prefix("--").or_else(|| text.strip_prefix('-'))?;

@@ -97,8 +97,8 @@ struct Shared<T: Element> {
     error: WorkerError,
 }
 
-/// The maximum number of batches prepared ahead. More prefetched batches would only use more
-/// memory.
+/// The maximum number of batches prepared ahead. Preparing more batches would not reduce waits, but
+/// would use more memory.
 const MAX_DEPTH: usize = 1024;
 /// The time for which [`Prefetcher::next`] waits for data before it logs the wait.
 const SLOW_WAIT: Duration = Duration::from_secs(1);
@@ -209,7 +209,7 @@ impl<T: Element> Prefetcher<T> {
     ///
     /// # Errors
     /// Returns the error or panic that ended the prefetching thread, with the source and the record
-    /// number. After an error, every later call fails, too.
+    /// number. After an error, every later call of `next` fails, too.
     #[allow(clippy::should_implement_trait)] // not an `Iterator`, because the batches never end
     pub fn next(&mut self) -> Result<Batch<T>> {
         let batches = &self.shared.batches;

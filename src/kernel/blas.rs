@@ -64,9 +64,10 @@ macro_rules! kernels {
             #[doc(alias = "caffe_cpu_dot")]
             fn dot<T: Element>(x: read T, y: read T) -> T::Acc { check_len("dot", "y", x, y) }
 
-            /// `Σ x[i·incx]·y[i·incy]` over `i < n`, or 0 if `n` is 0. An increment of 0 repeats
-            /// the first element. An operand may be longer than needed. Elements that an increment
-            /// skips do not affect the result. `x` and `y` may be the same view.
+            /// `Σ x[i·incx]·y[i·incy]` over `i < n`, or 0 if `n` is 0. With an increment of 0, the
+            /// first element of the operand is used `n` times. An operand may be longer than
+            /// needed. Elements that an increment skips do not affect the result. `x` and `y` may
+            /// be the same view.
             ///
             /// Lengths: `x` has at least `(n − 1)·incx + 1` elements and `y` at least
             /// `(n − 1)·incy + 1`. If `n` is 0, `x` and `y` may have any length.

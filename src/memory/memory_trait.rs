@@ -83,8 +83,8 @@ pub trait Memory: Clone + Debug + Send + Sync + 'static {
     ///
     /// # Errors
     /// Returns [`Error::OutOfMemory`](crate::Error::OutOfMemory) if the device has too little free
-    /// memory, or if `bytes` exceeds the largest allocation of the device. The caller may free
-    /// memory and retry.
+    /// memory, or if `bytes` exceeds the largest allocation of the device. After this error, the
+    /// caller may free memory and call `alloc` again.
     fn alloc(&self, bytes: usize) -> Result<Self::Buffer>;
 
     /// Copies `src` to `dst`, starting at byte `offset` of `dst`, after all work that is already in

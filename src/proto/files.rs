@@ -79,9 +79,9 @@ pub fn read_trained_net(path: impl AsRef<Path>) -> Result<NetParameter> {
 /// Writes a trained net atomically: as HDF5 (feature `hdf5`) if the file name ends in `.h5`,
 /// otherwise in binary form like [`write_binary`].
 ///
-/// [`read_trained_net`] describes the HDF5 layout. Caffe and HDF5 1.8 or later can read the HDF5
-/// file, which has a group for each layer. The HDF5 file keeps the type of the values, `float` or
-/// `double`.
+/// The documentation of [`read_trained_net`] describes the layout of the HDF5 file. Caffe and HDF5
+/// 1.8 or later can read the HDF5 file, which has a group for each layer. The HDF5 file keeps the
+/// type of the values, `float` or `double`.
 ///
 /// In addition to the net, writing needs memory of up to twice the file size.
 ///

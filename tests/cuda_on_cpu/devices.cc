@@ -8,7 +8,7 @@
 using namespace cuda_on_cpu;
 
 // Fails if the simulated driver cannot execute kernels. Only the first call of `cuInit` checks
-// whether it can.
+// whether the simulated driver can execute kernels.
 ENTRY cuInit(unsigned) {
     LOCK_DRIVER;
     static const bool works = can_execute();

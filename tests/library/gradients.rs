@@ -23,8 +23,8 @@ fn run(checks: impl IntoIterator<Item = GradientCheck>) {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
-/// Returns checks of an elementwise layer on blobs of various shapes, such as `[]` and `[1, 1]`.
-/// One check runs the layer in place.
+/// Returns checks of an elementwise layer on blobs of various shapes, such as `[]` and `[1, 1]`. In
+/// one of these checks, top and bottom of the layer are the same blob.
 fn neuron_checks(definition: &str) -> Vec<GradientCheck> {
     let on_shape = |shape: &[usize]| layer(definition).bottom(shape);
     vec![

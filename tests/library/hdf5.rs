@@ -385,7 +385,7 @@ fn runs_resumed_from_hdf5_and_binary_files_are_bit_identical() {
     assert!(resumed_count > 5, "{resumed_count}");
 }
 
-/// An untrusted net definition could name any file as the output.
+/// An untrusted net definition could name any existing file as the output of an HDF5Output layer.
 #[test]
 fn an_hdf5_output_layer_replaces_only_hdf5_files() {
     let path = output_path("output.h5");

@@ -302,7 +302,8 @@ fn inference_with_memory_reuse_is_bit_identical() {
         results;
     assert_eq!(got, want);
     // Eight blobs need separate storage: x, a with its splits, b, side, c, s, d and e. If the net
-    // reuses memory, c uses the storage of a, for example, and s the storage of b.
+    // reuses memory, blob c uses the storage of blob a, for example, and blob s uses the storage of
+    // blob b.
     assert_eq!((all_blobs, reused_blobs), (8, 5));
     assert!(reduced.activations < full.activations, "{reduced:?} {full:?}");
     assert_eq!(reduced.params, full.params);

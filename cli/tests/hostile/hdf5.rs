@@ -10,8 +10,8 @@ const SUPERBLOCK_LEN: u64 = 96;
 struct File(Vec<u8>);
 
 impl File {
-    /// Starts a file with a superblock. [`finish`](Self::finish) sets the address of the root
-    /// group.
+    /// Returns an HDF5 file that consists of a superblock. [`finish`](Self::finish) sets the
+    /// address of the root group.
     fn new() -> Self {
         let mut file = Self(Vec::new());
         file.0.extend(b"\x89HDF\r\n\x1a\n\0\0\0\0\0\x08\x08\0\x04\0\x10\0\0\0\0\0");

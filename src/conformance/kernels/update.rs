@@ -210,8 +210,8 @@ fn narrow<T: Element>(op: &SolverUpdate<f64>) -> SolverUpdate<T> {
 }
 
 /// Returns cases of updates: lengths near the sizes of vectors and blocks, and constants that are
-/// often 0 or 1. The constants make updates of integers exact even in `bf16`, unless the update
-/// rule divides.
+/// often 0 or 1. If all operands are integers, the constants make the results exact even in `bf16`,
+/// unless the update rule divides.
 fn update_cases(rule: Rule) -> Cases<(usize, SolverUpdate<f64>)> {
     let update = move |regularization, [rate, keep, decay, scale, delta]: [f64; 5]| SolverUpdate {
         rate,

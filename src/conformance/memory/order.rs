@@ -15,8 +15,8 @@ use crate::{
 /// Number of elements of an operand.
 const LEN: usize = 1 << 15;
 
-/// Number of kernels that delay an upload. A queue that does not wait runs its kernel before the
-/// upload.
+/// Number of kernels that delay an upload. If a queue did not wait for the upload, it would run its
+/// kernel before the upload.
 const DELAYS: usize = 12;
 
 /// Number of times that the check orders each queue of a pair after the other queue.
@@ -92,7 +92,8 @@ fn adds_after_uploads(
     expect_bits("sum of the uploads", &y.values()?, &vec![sum; LEN])
 }
 
-/// Drops the last handle of a queue with pending work, after another queue was ordered after it.
+/// Checks that an upload takes place although the last handle of its queue is dropped, if another
+/// queue was ordered after the upload.
 fn uploads_on_a_dropped_fork(device: &AnyDevice) -> Verdict {
     let fork = device.fork_queue()?;
     let mut x = ones(device)?;

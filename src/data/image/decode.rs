@@ -69,7 +69,8 @@ fn png(bytes: &[u8], color: Color) -> Result<Image> {
     let mut reader = decoder.read_info().map_err(|error| damaged(&error))?;
     let (width, height) = reader.info().size();
     let size = reader.output_buffer_size();
-    // `convert` and `image` can need 3 bytes per pixel, even if the decoder writes fewer.
+    // `convert` and `image` can need 3 bytes per pixel, even if the decoder writes only 1 or 2
+    // bytes per pixel.
     let needed_bytes = u64::from(width) * u64::from(height) * 3;
     let needed_bytes = size.map_or(u64::MAX, |size| needed_bytes.max(size as u64));
     check_size([height as usize, width as usize], needed_bytes, bytes)?;

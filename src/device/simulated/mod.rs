@@ -73,8 +73,8 @@ impl SimulatedDevice {
         Self { state: Arc::default(), queue: Arc::default(), workers }
     }
 
-    /// Injects a fault into the `nth` event of kind `fault` after this call. The count includes the
-    /// events on all forks of the device.
+    /// Injects a fault into the `nth` event of kind `fault` after this call. Events on the device
+    /// and on all its forks count.
     pub fn inject_fault(&self, fault: Fault, nth: u64) {
         self.state.faults.inject(fault, nth);
     }

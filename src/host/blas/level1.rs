@@ -217,7 +217,8 @@ pub(crate) fn check_strided(n: usize, x: (usize, usize), y: (usize, usize)) -> R
     })
 }
 
-/// Returns `Σ x[i·incx]·y[i·incy]` over `n` elements; an increment of 0 repeats the first element.
+/// Returns `Σ x[i·incx]·y[i·incy]` over `n` elements; with an increment of 0, the first element is
+/// used `n` times.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) if `x` or `y` is too short for `n` elements at its

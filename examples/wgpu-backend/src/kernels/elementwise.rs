@@ -68,7 +68,7 @@ fn unary<A: Element>(op: &Unary<A>) -> Option<(&'static str, [f32; 2])> {
             "select(select(x, p.b, x > p.b), p.a, x < p.a)",
             [float(low).min(float(high)), float(high)],
         )),
-        // For exponents of larger magnitude, single precision is not enough for the intermediate
+        // For exponents above 16 or below −16, single precision is not enough for the intermediate
         // results of `pow`.
         Unary::Pow(p) if float(p).abs() <= 16.0 => {
             let exponent_kind = match float(p) {
