@@ -79,8 +79,8 @@ pub struct Peaks {
 /// `copy` of similar size. The printed table also gives the FLOP/s of a case as a percentage of the
 /// FLOP/s of the device's fastest GEMM. A case near 100 % of the copy bandwidth or of the GEMM rate
 /// runs as fast as the device allows. A note marks each percentage above 100, and each kernel that
-/// fell back to the host. A kernel that fell back has no percentages, and no percentage refers to
-/// the rate of such a kernel.
+/// fell back to the host. A kernel that fell back to the host has no percentages, and its rate is
+/// not the reference for the percentages of other kernels.
 ///
 /// ```no_run
 /// use cortado::{CpuDevice, bench_kit::{SizeRange, Survey}};

@@ -48,8 +48,8 @@ impl Progress {
 /// its result.
 ///
 /// # Errors
-/// Returns a message if a step of `body` runs longer than `timeout`. After such a timeout, the
-/// thread that runs `body` continues to run.
+/// Returns a message if a step of `body` runs longer than `timeout`. After a timeout, the thread
+/// that runs `body` continues to run.
 pub(super) fn watch<R: Send + 'static>(
     name: &str,
     timeout: Duration,

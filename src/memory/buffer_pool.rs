@@ -15,9 +15,9 @@ use std::{
 /// A pool that caches freed device buffers by size class, for a [`Memory`] whose `alloc` is slow.
 ///
 /// A pool belongs to one queue of the device. Dropping a [`PooledBuffer`] puts the memory into the
-/// cache, although queued work may still use the memory. In the same queue, work of the next owner
-/// runs after that work. If the next owner uses another queue, the pool first orders that queue
-/// after the queue of the previous owner.
+/// cache, although queued work may still use the memory. If the next owner of the memory uses the
+/// same queue, the owner's work runs after the queued work. If the next owner uses another queue,
+/// the pool first orders that queue after the queue of the previous owner.
 ///
 /// The pool and its [forks](Self::fork) share the cache, the limit and the statistics. The limit of
 /// a pool bounds the bytes in use and in the cache together. If an allocation would exceed the

@@ -80,7 +80,8 @@ fn link(objects: &[PathBuf], library: PathBuf) -> PathBuf {
         let temporary_file = library.with_extension("unfinished");
         let mut command = Command::new("g++");
         command.args(sanitizer()).arg("-shared").args(objects).arg("-o").arg(&temporary_file);
-        // The Rust code in the driver must not replace that of the test program.
+        // Do not export Rust functions from the simulated driver, because they could replace
+        // functions of the test program.
         command.args(["-Wl,--exclude-libs,ALL", "-Wl,--gc-sections", "-lpthread", "-ldl", "-lm"]);
         run(command);
         fs::rename(temporary_file, &library).unwrap();

@@ -254,7 +254,7 @@ fn a_kernel_call_with_invalid_operands_returns_an_error_at_once() {
 }
 
 /// The allocation of the second output fails. A kernel that had overwritten the first output before
-/// this failure would have lost the value of the first output.
+/// it allocated the second output would have lost the first output's value.
 #[test]
 fn out_of_memory_on_the_second_output_leaves_the_first_intact() {
     let device = SimulatedDevice::new();

@@ -67,8 +67,8 @@ fn closing_a_queue_wakes_all_waiting_threads() {
     });
 }
 
-/// A push to a blocking queue wakes one waiting thread. A woken thread that only peeks at the item
-/// must wake another waiting thread.
+/// A push to a blocking queue wakes one waiting thread. A woken thread that only reads the item,
+/// and leaves it in the queue, must wake another waiting thread.
 #[test]
 fn a_thread_that_peeks_wakes_a_thread_that_pops() {
     model(|| {

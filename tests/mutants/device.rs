@@ -1,5 +1,5 @@
-//! Mutant: a device that wraps the simulated device and adds one bug. The methods of the device
-//! implement those bugs that concern memory and queues.
+//! Mutant: a device that wraps the simulated device and adds one bug. Bugs of memory and queues are
+//! implemented in the methods of the mutant.
 
 use crate::bug::Bug;
 use cortado::{

@@ -111,8 +111,8 @@ fn detect_content(path: &Path) -> Result<FileKind> {
         [0x93, b'N', b'U', b'M', b'P', b'Y', ..] => Ok(FileKind::Npy),
         [b'P', b'K', 3, 4, ..] => Ok(FileKind::Npz),
         // A safetensors file starts with the length of its header as eight little-endian bytes. The
-        // last two bytes of the length are 0 for every header shorter than 2⁴⁸ bytes. The header
-        // starts with `{`.
+        // last two bytes of the length are 0 for every header shorter than 2⁴⁸ bytes. The header of
+        // a safetensors file starts with `{`.
         [_, _, _, _, _, _, 0, 0, b'{', ..] => Ok(FileKind::Safetensors),
         _ if bytes.iter().all(|&byte| byte >= b' ' || byte.is_ascii_whitespace()) => {
             detect_text(path)

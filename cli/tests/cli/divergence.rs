@@ -24,7 +24,8 @@ fn snapshots(folder: &Folder) -> Vec<String> {
 
 #[test]
 fn nan_weights_stop_training_and_keep_the_last_snapshot() {
-    // From iteration 5 on, the learning rate exceeds the range of `f32`.
+    // With these changes, the learning rate exceeds the range of `f32` from iteration 5 on, so
+    // training diverges.
     let changes = [
         ("lr_policy: \"inv\"", "lr_policy: \"multistep\" stepvalue: 5"),
         ("gamma: 0.0001", "gamma: 1e60"),

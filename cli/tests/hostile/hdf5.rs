@@ -223,7 +223,8 @@ fn a_cycle_of_hdf5_groups_ends_with_an_error() {
 fn a_cyclic_btree_of_hdf5_chunks_ends_with_an_error() {
     let folder = Folder::new("hdf5-tree");
     write_net(&folder, |file| {
-        // Both child pointers of the node refer to the node itself.
+        // Both child pointers of the B-tree's node refer to the node itself, so the B-tree has a
+        // cycle.
         let node = (file.0.len() as u64).next_multiple_of(8);
         let tree = file.tree(1, &[(10, 0, node), (10, 5, node)]);
         assert_eq!(tree, node);

@@ -4,7 +4,8 @@ use super::prelude::*;
 use crate::element::DType;
 
 /// Checks that a kernel copies the bits of subnormal numbers, of −0, and of quiet and signalling
-/// NaNs. A kernel that converts elements to another type may change the bits of such values.
+/// NaNs. A kernel that copied by converting elements to another type could change the bits of
+/// subnormal numbers and NaNs.
 pub(super) fn expect_copied_bits<T: Element>(
     runner: &CheckRunner<'_>,
     kernel: impl FnMut([View<'_, T, AnyDevice>; 1], [ViewMut<'_, T, AnyDevice>; 1]) -> Result<()>,

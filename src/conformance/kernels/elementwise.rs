@@ -113,7 +113,7 @@ fn unary<T: Element>(runner: &CheckRunner<'_>, ops: &[Unary<f64>]) -> Verdict {
     runner.try_cases(ops, |&&op: &&Unary<f64>| {
         let typed_op = op.cast();
         let mut cases = vector_cases().without_refused();
-        // The check runs only two functions on large operands, because such cases are slow.
+        // Only two functions run on large operands, because cases with large operands are slow.
         if matches!(op, Unary::Relu { .. } | Unary::Exp) {
             cases = cases.and_large(Vector::LARGE, COPIES, &[]);
         }
@@ -158,7 +158,7 @@ fn binary<T: Element>(runner: &CheckRunner<'_>, ops: &[Binary<f64>]) -> Verdict 
     runner.try_cases(ops, |&&op: &&Binary<f64>| {
         let typed_op = op.cast();
         let mut cases = vector_cases();
-        // The check runs only two functions on large operands, because such cases are slow.
+        // Only two functions run on large operands, because cases with large operands are slow.
         if matches!(op, Binary::Add | Binary::SigmoidGrad) {
             cases = cases.and_large(Vector::LARGE, COPIES, &[]);
         }
@@ -285,8 +285,8 @@ fn convert_to<T: Element, U: Element>(runner: &CheckRunner<'_>) -> Verdict {
 }
 
 fn convert_integers<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
-    // `f32` and narrower types cannot represent these integers above 2²⁴, so the conversion must
-    // round.
+    // `f32` and narrower types cannot represent most large integers of these cases, so the
+    // conversion must round.
     convert_from::<i32, T>(runner, [-1, 16_777_217, -33_554_434, i32::MIN, i32::MAX])?;
     convert_from::<u32, T>(runner, [1, 16_777_217, 33_554_434, 1 << 31, u32::MAX])
 }

@@ -104,8 +104,8 @@ fn scatter_add<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
             ExpectedOutput::Nearest(oracle::scatter_add(table, op.width, rows, y, round))
         },
     )?;
-    // The kernel must add more than 65,535 rows. The sums are exact in `f32`, the only element type
-    // of large cases.
+    // The case adds more than 65,535 rows, which are too many for 16-bit indices and for some axes
+    // of a GPU grid. The sums are exact in `f32`, the only element type of large cases.
     let rows = vec![[1, 0, 1]; PERIOD * ROW_COPIES / 3].concat();
     let op = RowIndexing { table: 2, width: 1, count: rows.len() };
     let y = vec![T::from_f64(1.0); rows.len()];
