@@ -65,6 +65,7 @@
 //! | `tensor-io` | NumPy and safetensors files |
 //! | `hdf5` | weights, solver states and data in HDF5 files |
 //! | `image` | data from JPEG and PNG files, and classification of images |
+//! | `onnx` | export of nets to ONNX |
 //! | `ndarray` | conversion of blobs from and to arrays of the crate `ndarray` |
 //! | `cuda` | NVIDIA GPUs; a program builds and starts without CUDA |
 //! | `conformance` | the conformance kit for devices |
@@ -103,6 +104,8 @@ pub mod layer; // layers
 pub mod net; // nets
 #[cfg(feature = "net")]
 pub mod solver; // solvers
+#[cfg(feature = "onnx")]
+pub mod onnx; // export of nets to ONNX
 #[cfg(feature = "image")]
 pub mod classifier; // classification of images by a trained net
 #[cfg(feature = "conformance")]
@@ -133,4 +136,5 @@ pub use crate::{
 #[doc = include_str!("../README.md")]
 #[doc = include_str!("../docs/use.md")]
 #[doc = include_str!("../docs/measure.md")]
+#[cfg_attr(feature = "onnx", doc = include_str!("../docs/onnx.md"))]
 struct Chapters;

@@ -17,6 +17,7 @@ mod convert_mnist;
 mod copy_args;
 mod device_query;
 mod draw;
+mod export_onnx;
 mod extract_features;
 mod escape;
 mod inspect;
@@ -88,6 +89,7 @@ enum Subcommand {
     ConvertImageset(convert_imageset::ConvertImageset),
     ComputeImageMean(compute_image_mean::ComputeImageMean),
     ExtractFeatures(extract_features::ExtractFeatures),
+    ExportOnnx(export_onnx::ExportOnnx),
     UpgradeNet(upgrade_net::UpgradeNet),
     UpgradeSolver(upgrade_solver::UpgradeSolver),
     Inspect(inspect::Inspect),
@@ -138,6 +140,7 @@ fn main() -> ExitCode {
         Subcommand::ConvertImageset(convert) => convert.run(),
         Subcommand::ComputeImageMean(mean) => mean.run(),
         Subcommand::ExtractFeatures(extract) => extract.run(),
+        Subcommand::ExportOnnx(export) => export.run(),
         Subcommand::UpgradeNet(upgrade) => upgrade.run(),
         Subcommand::UpgradeSolver(upgrade) => upgrade.run(),
         Subcommand::Inspect(inspect) => inspect.run(),

@@ -11,6 +11,14 @@ pub(super) fn check_svg(path: &Path) -> Result<()> {
     }
 }
 
+/// Fails if the suffix of `path` is not `.onnx`. A path without a suffix is valid.
+pub(super) fn check_onnx(path: &Path) -> Result<()> {
+    match suffix(path) {
+        Some(suffix) if suffix != "onnx" => Err(refusal(path, &suffix, "ONNX", "onnx")),
+        _ => Ok(()),
+    }
+}
+
 /// Fails if the suffix of `path` belongs to a format other than Caffe's binary protobuf format.
 /// Caffe accepts any suffix, so unknown suffixes are valid.
 pub(super) fn check_binaryproto(path: &Path) -> Result<()> {

@@ -10,7 +10,7 @@ use crate::{op::SpatialAxis, proto::ConvolutionParameter};
 /// `kernel_h` and `kernel_w`, or as a list. A pair of fields for height and width requires exactly
 /// two spatial axes. A list field holds one value for all spatial axes, or one value per spatial
 /// axis.
-pub(super) fn spatial_axes(
+pub(crate) fn spatial_axes(
     param: &ConvolutionParameter,
     inputs: &[usize],
 ) -> Result<Vec<SpatialAxis>> {

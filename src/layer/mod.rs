@@ -207,3 +207,5 @@ impl<T: Element> Default for LayerRegistry<T> {
         Self::standard()
     }
 }
+#[cfg(feature = "onnx")]
+pub(crate) use {conv_geometry::spatial_axes, pooling::pooling_windows, spp::pyramid_windows};

@@ -88,22 +88,22 @@ impl<T: Element> PoolingLayer<T> {
         let mask = Blob::new(cx.device, &[0])?;
         Ok(Self { param, phase: cx.phase, stochastic, op: None, mask })
     }
+}
 
-    fn pool(&self, shape: &Shape) -> Result<Pool2d> {
-        let [batch, channels, height, width] = image_extents(shape)?;
-        let param = &self.param;
-        let size = |value: Option<u32>| value.or(param.kernel_size).unwrap_or(0) as usize;
-        let kernel = match param.global_pooling() {
-            true => [height, width],
-            false => [size(param.kernel_h), size(param.kernel_w)],
-        };
-        let rounding = match param.round_mode() {
-            RoundMode::Ceil => PoolRounding::Ceil,
-            RoundMode::Floor => PoolRounding::Floor,
-        };
-        let planes = Shape::new(&[batch, channels])?.count();
-        Pool2d::new(planes, [height, width], kernel, strides(param), pads(param), rounding)
-    }
+/// Returns the pooling windows for a bottom of shape `shape`.
+pub(crate) fn pooling_windows(param: &PoolingParameter, shape: &Shape) -> Result<Pool2d> {
+    let [batch, channels, height, width] = image_extents(shape)?;
+    let size = |value: Option<u32>| value.or(param.kernel_size).unwrap_or(0) as usize;
+    let kernel = match param.global_pooling() {
+        true => [height, width],
+        false => [size(param.kernel_h), size(param.kernel_w)],
+    };
+    let rounding = match param.round_mode() {
+        RoundMode::Ceil => PoolRounding::Ceil,
+        RoundMode::Floor => PoolRounding::Floor,
+    };
+    let planes = Shape::new(&[batch, channels])?.count();
+    Pool2d::new(planes, [height, width], kernel, strides(param), pads(param), rounding)
 }
 
 fn strides(param: &PoolingParameter) -> [usize; 2] {
@@ -126,7 +126,7 @@ impl<T: Element> Layer<T> for PoolingLayer<T> {
 
     fn reshape(&mut self, bottom: &[Blob<T>], top: &mut [Blob<T>]) -> Result<()> {
         let shape = bottom[0].shape();
-        let op = self.pool(shape)?;
+        let op = pooling_windows(&self.param, shape)?;
         let [height, width] = op.output();
         let shape = [shape[0], shape[1], height, width];
         top.iter_mut().try_for_each(|top| top.reshape(&shape))?;

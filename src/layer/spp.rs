@@ -93,18 +93,20 @@ impl<T: Element> SppLayer<T> {
             level_gradient: Blob::new(cx.device, &[0])?,
         })
     }
+}
 
-    /// Returns the descriptor of the pooling at pyramid level `level`, into at most `2^level` bins
-    /// of equal size along each spatial axis.
-    fn op(&self, level: u32, planes: usize, input: [usize; 2]) -> Result<Pool2d> {
-        let too_many_bins =
-            || Error::InvalidData(format!("spp_param: 2^{level} bins per axis are too many"));
-        let bins = 1usize.checked_shl(level).ok_or_else(too_many_bins)?;
-        let kernel = input.map(|extent| extent.div_ceil(bins));
-        let pad = [0, 1].map(|axis| (kernel[axis] * bins - input[axis]).div_ceil(2));
-        let pool = Pool2d::new(planes, input, kernel, kernel, pad, PoolRounding::Ceil);
-        pool.map_err(|error| error.context(format!("pyramid level {level}")))
-    }
+/// Returns the pooling windows of pyramid level `level` for a bottom of shape `shape`. The level has
+/// at most `2^level` bins of equal size along each spatial axis.
+pub(crate) fn pyramid_windows(level: u32, shape: &Shape) -> Result<Pool2d> {
+    let [batch, channels, height, width] = image_extents(shape)?;
+    let (planes, input) = (Shape::new(&[batch, channels])?.count(), [height, width]);
+    let too_many_bins =
+        || Error::InvalidData(format!("spp_param: 2^{level} bins per axis are too many"));
+    let bins = 1usize.checked_shl(level).ok_or_else(too_many_bins)?;
+    let kernel = input.map(|extent| extent.div_ceil(bins));
+    let pad = [0, 1].map(|axis| (kernel[axis] * bins - input[axis]).div_ceil(2));
+    let pool = Pool2d::new(planes, input, kernel, kernel, pad, PoolRounding::Ceil);
+    pool.map_err(|error| error.context(format!("pyramid level {level}")))
 }
 
 impl<T: Element> Layer<T> for SppLayer<T> {
@@ -114,9 +116,8 @@ impl<T: Element> Layer<T> for SppLayer<T> {
 
     fn reshape(&mut self, bottom: &[Blob<T>], top: &mut [Blob<T>]) -> Result<()> {
         let shape = bottom[0].shape();
-        let [batch, channels, height, width] = image_extents(shape)?;
-        let planes = Shape::new(&[batch, channels])?.count();
-        let ops = (0..self.height).map(|level| self.op(level, planes, [height, width]));
+        let [batch, channels, ..] = image_extents(shape)?;
+        let ops = (0..self.height).map(|level| pyramid_windows(level, shape));
         let ops = ops.collect::<Result<Vec<_>>>()?;
         let device = bottom[0].device();
         for (level, &op) in ops.iter().enumerate() {

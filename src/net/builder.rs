@@ -169,6 +169,21 @@ impl<T: Element> NetBuilder<T> {
         Ok(net)
     }
 
+    /// Adds the path of the definition's file to an error of a net that this builder has built. If
+    /// the error names a layer, also adds the layer's line.
+    ///
+    /// ```
+    /// use cortado::{Error, prelude::*, proto::NetParameter};
+    ///
+    /// let error = Error::InvalidData("no images".into()).context("layer `data`");
+    /// let builder = Net::<f32>::builder(&CpuDevice::new());
+    /// let error = builder.locate(error, &NetParameter::default(), "net.prototxt");
+    /// assert_eq!(error.to_string(), "net.prototxt: layer `data`: no images");
+    /// ```
+    pub fn locate(&self, error: Error, definition: &NetParameter, path: impl AsRef<Path>) -> Error {
+        locate(error, path.as_ref(), definition, &self.state(definition))
+    }
+
     /// Returns the net's state: the state in the definition, with the phase and level that the
     /// caller has set and the caller's additional stages.
     fn state(&self, definition: &NetParameter) -> NetState {

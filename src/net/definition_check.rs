@@ -24,7 +24,10 @@ pub(super) fn locate(
 /// Returns the name of the layer in which an error arose.
 fn failed_layer(error: &Error) -> Option<&str> {
     let Error::Context { context, source } = error else { return None };
-    let name = context.strip_prefix("layer `").and_then(|rest| rest.strip_suffix('`'));
+    // The name may be followed by the layer's type, as in "layer `ip` (InnerProduct)".
+    let name = context.strip_prefix("layer `").and_then(|rest| {
+        rest.strip_suffix('`').or_else(|| rest.rsplit_once("` (").map(|(name, _)| name))
+    });
     name.or_else(|| failed_layer(source))
 }
 

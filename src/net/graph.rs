@@ -224,6 +224,11 @@ impl<T: Element> Net<T> {
         self.learnable.iter().map(|&index| &self.params[index])
     }
 
+    #[cfg(feature = "onnx")]
+    pub(crate) fn layer_at(&self, index: usize) -> Option<&dyn Layer<T>> {
+        self.nodes.get(index).map(|node| &*node.layer)
+    }
+
     pub(super) fn layer_index(&self, name: &str) -> Option<usize> {
         self.nodes.iter().position(|node| node.param.name() == name)
     }

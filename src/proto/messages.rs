@@ -1,5 +1,6 @@
 //! Caffe's message types: the declarations that `proto/codegen` generates from `proto/caffe.proto`,
-//! and the macros that expand the declarations to Rust code.
+//! and the macros that expand the declarations to Rust code. The module `onnx` holds ONNX's message
+//! types, which the same macros expand.
 //!
 //! The declarations resemble protobuf's syntax. The field option `default` holds a Rust value, and
 //! the field option `setter` names the setter method of an enum field. For example, the macro
@@ -73,10 +74,10 @@ mod kind {
 }
 
 /// Declares messages. The fields of a message must be in ascending order of field number, because
-/// fields are encoded in the order of their declaration. `as` gives the name of a message in
-/// `caffe.proto` if the Rust name differs.
+/// fields are encoded in the order of their declaration. `package` is the messages' protobuf
+/// package. `as` gives the name of a message in the protobuf file if the Rust name differs.
 macro_rules! messages {
-    ($(
+    (package $package:literal; $(
         $(#[$attribute:meta])*
         message $message:ident $(as $proto:literal)? {$(
             $(#[$field_attribute:meta])*
@@ -94,7 +95,7 @@ macro_rules! messages {
 
         impl $message {
             pub(super) const SCHEMA: &'static Schema = &Schema::new(
-                concat!("caffe.", proto_name!($message $($proto)?)),
+                concat!($package, ".", proto_name!($message $($proto)?)),
                 size_of::<$message>(),
                 &[$(Field {
                     name: field_name(stringify!($field)),
@@ -135,7 +136,7 @@ macro_rules! messages {
 
         impl Name for $message {
             const NAME: &'static str = proto_name!($message $($proto)?);
-            const PACKAGE: &'static str = "caffe";
+            const PACKAGE: &'static str = $package;
         }
 
         impl fmt::Debug for $message {
@@ -185,6 +186,7 @@ macro_rules! enumerations {
         )*}
 
         impl $enum {
+            #[allow(dead_code)] // no field has the type `DataType` of ONNX
             pub(in crate::proto) const SCHEMA: &'static $crate::proto::schema::EnumSchema =
                 &$crate::proto::schema::EnumSchema {
                     name: proto_name!($enum $($proto)?),
@@ -469,3 +471,6 @@ fn with_path(mut error: DecodeError, message: &'static str, field: &'static str)
 }
 
 include!("generated/caffe.rs");
+
+#[cfg(feature = "onnx")]
+pub mod onnx;

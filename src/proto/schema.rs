@@ -3,7 +3,7 @@
 use super::splice::SplicedReader;
 use prost::{DecodeError, Message, Name, encoding::WireType};
 
-/// A message type of `proto/caffe.proto` that this crate can read and write.
+/// A message type of Caffe or ONNX that this crate can read and write.
 ///
 /// Only the message types in [`proto`](super) implement `CaffeMessage`, so the code that reads and
 /// writes messages is compiled in this crate and not in its callers. To decode a message type that

@@ -68,6 +68,8 @@ mod half_precision;
 mod layers;
 #[cfg(feature = "net")]
 mod net;
+#[cfg(feature = "onnx")]
+mod onnx;
 #[cfg(feature = "net")]
 mod recurrent;
 #[cfg(feature = "net")]

@@ -15,6 +15,7 @@ mod data_sets;
 mod databases;
 mod definitions;
 mod divergence;
+mod export_onnx;
 mod flags;
 #[cfg(feature = "cuda")]
 mod gpus;

@@ -1,10 +1,10 @@
 //! Comparison of cortado's messages with `DynamicMessage`, which prost-reflect builds from
-//! `proto/caffe.proto` at run time.
+//! `proto/caffe.proto` and `proto/onnx.proto` at run time.
 //!
 //! The macros below get the same declarations as those of the library, but make tests.
 
 use cortado::proto::{
-    self, CaffeMessage, Message, UnknownFields, parse_binary, parse_text, to_text,
+    self, CaffeMessage, Message, Name, UnknownFields, parse_binary, parse_text, to_text,
 };
 use prost_reflect::{
     Cardinality, DescriptorPool, DynamicMessage, EnumDescriptor, FieldDescriptor, Kind,
@@ -23,7 +23,7 @@ trait Fields: CaffeMessage + Clone + Debug + PartialEq {
 }
 
 macro_rules! messages {
-    ($(
+    (package $package:literal; $(
         $(#[$attribute:meta])*
         message $message:ident $(as $proto:literal)? {$(
             $(#[$field_attribute:meta])*
@@ -66,8 +66,9 @@ macro_rules! messages {
 
         #[test]
         fn every_message_is_declared() {
-            let mut names = vec![$(<proto::$message as proto::Name>::full_name()),*];
-            let mut known: Vec<_> = POOL.all_messages().map(|m| m.full_name().to_owned()).collect();
+            let mut names = vec![$(<proto::$message as Name>::full_name()),*];
+            let messages = POOL.all_messages().filter(|m| m.package_name() == $package);
+            let mut known: Vec<_> = messages.map(|m| m.full_name().to_owned()).collect();
             names.sort();
             known.sort();
             assert_eq!(names, known);
@@ -112,7 +113,18 @@ macro_rules! enumeration {
     ($message:ident $kind:ident $(($($type:ident)::+))? $number:literal) => {};
 }
 
-include!("../../../src/proto/generated/caffe.rs");
+#[allow(unreachable_pub)] // the modules of enums are public in the library
+mod caffe {
+    use super::*;
+    include!("../../../src/proto/generated/caffe.rs");
+}
+
+#[allow(unreachable_pub)] // the modules of enums are public in the library
+mod onnx {
+    use super::*;
+    use cortado::proto::onnx as proto;
+    include!("../../../src/proto/generated/onnx.rs");
+}
 
 /// One value, as prost-reflect represents it.
 trait Scalar {
@@ -167,13 +179,14 @@ impl Values for f32 {
 
 static POOL: LazyLock<DescriptorPool> = LazyLock::new(|| pool(false));
 
-/// Descriptors of Caffe's messages with the opposite packing: packed lists of numbers are declared
+/// Descriptors of the messages with the opposite packing: packed lists of numbers are declared
 /// as unpacked, and unpacked lists of numbers as packed.
 static POOL_WITH_OTHER_PACKING: LazyLock<DescriptorPool> = LazyLock::new(|| pool(true));
 
 fn pool(change_packing: bool) -> DescriptorPool {
     let proto = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let mut files = protox::compile([proto.join("caffe.proto")], [proto]).unwrap();
+    let definitions = ["caffe.proto", "onnx.proto"].map(|file| proto.join(file));
+    let mut files = protox::compile(definitions, [proto]).unwrap();
     if change_packing {
         use prost_reflect::prost_types::field_descriptor_proto::{Label, Type};
         let messages = files.file.iter_mut().flat_map(|file| &mut file.message_type);

@@ -1,0 +1,165 @@
+//! Export of BatchNorm, Scale, Bias, LRN, MVN and Softmax.
+
+use super::{layer_export::LayerExport, tensors::extents};
+use crate::{
+    error::Result,
+    proto::{Phase, lrn_parameter::NormRegion},
+    shape::Shape,
+};
+
+/// Exports BatchNorm with stored statistics as `BatchNormalization`. The third parameter divides the
+/// two sums of statistics; if it is 0, the mean and the variance are 0, as in Caffe.
+pub(super) fn batch_norm(cx: &mut LayerExport<'_>) -> Result<()> {
+    let param = cx.param.batch_norm_param.unwrap_or_default();
+    let x = cx.bottom(0);
+    if !param.use_global_stats.unwrap_or(cx.param.phase() == Phase::Test) {
+        let axes: Vec<i64> =
+            (0..cx.bottoms[0].shape.len() as i64).filter(|&axis| axis != 1).collect();
+        let centered = centered(cx, &x, &axes);
+        let variance = mean_square(cx, &centered, &axes);
+        let variance = cx.with_scalar("Add", &variance, param.eps());
+        let deviation = cx.node("Sqrt", &[&variance]).value();
+        let y = cx.node("Div", &[&centered, &deviation]).value();
+        cx.set_top(0, &y);
+        return Ok(());
+    }
+    let channels = cx.params[0].count();
+    let divisor = cx.params[2].to_vec()?[0];
+    let mut statistics = Vec::new();
+    for index in 0..2 {
+        let sums = cx.params[index].to_vec()?;
+        let quotient = |sum: &f32| if divisor == 0.0 { 0.0 } else { sum / divisor };
+        let values: Vec<f32> = sums.iter().map(quotient).collect();
+        statistics.push(cx.floats(&[channels], &values));
+    }
+    let one = cx.floats(&[channels], &vec![1.0; channels]);
+    let zero = cx.floats(&[channels], &vec![0.0; channels]);
+    let y = cx
+        .node("BatchNormalization", &[&x, &one, &zero, &statistics[0], &statistics[1]])
+        .float("epsilon", param.eps())
+        .value();
+    cx.set_top(0, &y);
+    Ok(())
+}
+
+pub(super) fn scale(cx: &mut LayerExport<'_>) -> Result<()> {
+    let param = cx.param.scale_param.clone().unwrap_or_default();
+    let x = cx.bottom(0);
+    let scale = operand(cx, param.axis())?;
+    let mut y = cx.node("Mul", &[&x, &scale]).value();
+    if param.bias_term() {
+        let index = cx.params.len() - 1;
+        let shape = aligned(&cx.shape(0)?, param.axis(), cx.params[index].shape())?;
+        let bias = cx.parameter_as(index, &shape)?;
+        y = cx.node("Add", &[&y, &bias]).value();
+    }
+    cx.set_top(0, &y);
+    Ok(())
+}
+
+pub(super) fn bias(cx: &mut LayerExport<'_>) -> Result<()> {
+    let param = cx.param.bias_param.clone().unwrap_or_default();
+    let x = cx.bottom(0);
+    let bias = operand(cx, param.axis())?;
+    let y = cx.node("Add", &[&x, &bias]).value();
+    cx.set_top(0, &y);
+    Ok(())
+}
+
+/// Returns the operand of Scale or Bias, the second bottom or the first parameter, in a shape that
+/// ONNX broadcasts along the axes from `axis` on.
+fn operand(cx: &mut LayerExport<'_>, axis: i32) -> Result<String> {
+    let x = cx.shape(0)?;
+    let Some(operand) = cx.bottoms.get(1).cloned() else {
+        let shape = aligned(&x, axis, cx.params[0].shape())?;
+        return cx.parameter_as(0, &shape);
+    };
+    let shape = aligned(&x, axis, &Shape::new(&operand.shape)?)?;
+    match shape == operand.shape {
+        true => Ok(operand.name),
+        false => Ok(cx.reshape(&operand.name, &shape)),
+    }
+}
+
+/// Returns the shape `operand`, whose first axis is axis `axis` of `x`, with an extent of 1 for each
+/// later axis of `x`.
+fn aligned(x: &Shape, axis: i32, operand: &Shape) -> Result<Vec<usize>> {
+    let mut shape = operand.to_vec();
+    if !shape.is_empty() {
+        shape.resize(x.len() - x.canonical_axis(axis as isize)?, 1);
+    }
+    Ok(shape)
+}
+
+/// Exports LRN. ONNX has no operator for regions within a channel, which the export composes from
+/// average pooling of the squares.
+pub(super) fn lrn(cx: &mut LayerExport<'_>) -> Result<()> {
+    let param = cx.param.lrn_param.unwrap_or_default();
+    let (x, size) = (cx.bottom(0), param.local_size() as usize);
+    if param.norm_region() == NormRegion::AcrossChannels {
+        let y = cx
+            .node("LRN", &[&x])
+            .int("size", size as i64)
+            .float("alpha", param.alpha())
+            .float("beta", param.beta())
+            .float("bias", param.k())
+            .value();
+        cx.set_top(0, &y);
+        return Ok(());
+    }
+    let squares = cx.node("Mul", &[&x, &x]).value();
+    let means = cx
+        .node("AveragePool", &[&squares])
+        .ints("kernel_shape", &extents(&[size; 2]))
+        .ints("strides", &[1, 1])
+        .ints("pads", &extents(&[size / 2; 4]))
+        .int("count_include_pad", 1)
+        .value();
+    let scaled = cx.with_scalar("Mul", &means, param.alpha());
+    let base = cx.with_scalar("Add", &scaled, 1.0);
+    let factor = cx.with_scalar("Pow", &base, -param.beta());
+    let y = cx.node("Mul", &[&x, &factor]).value();
+    cx.set_top(0, &y);
+    Ok(())
+}
+
+/// Exports MVN, whose top has four axes.
+pub(super) fn mvn(cx: &mut LayerExport<'_>) -> Result<()> {
+    let param = cx.param.mvn_param.unwrap_or_default();
+    let mut x = cx.bottom(0);
+    if cx.bottoms[0].shape != cx.tops[0].shape {
+        let shape = cx.tops[0].shape.clone();
+        x = cx.reshape(&x, &shape);
+    }
+    let axes: &[i64] = if param.across_channels() { &[1, 2, 3] } else { &[2, 3] };
+    let mut y = centered(cx, &x, axes);
+    if param.normalize_variance() {
+        let variance = mean_square(cx, &y, axes);
+        let deviation = cx.node("Sqrt", &[&variance]).value();
+        let deviation = cx.with_scalar("Add", &deviation, param.eps());
+        y = cx.node("Div", &[&y, &deviation]).value();
+    }
+    cx.set_top(0, &y);
+    Ok(())
+}
+
+/// Adds `x` minus its mean along `axes`.
+fn centered(cx: &mut LayerExport<'_>, x: &str, axes: &[i64]) -> String {
+    let mean = cx.node("ReduceMean", &[x]).ints("axes", axes).value();
+    cx.node("Sub", &[x, &mean]).value()
+}
+
+/// Adds the mean of the squares of `x` along `axes`.
+fn mean_square(cx: &mut LayerExport<'_>, x: &str, axes: &[i64]) -> String {
+    let squares = cx.node("Mul", &[x, x]).value();
+    cx.node("ReduceMean", &[&squares]).ints("axes", axes).value()
+}
+
+pub(super) fn softmax(cx: &mut LayerExport<'_>, top: usize) -> Result<()> {
+    let axis = cx.param.softmax_param.unwrap_or_default().axis();
+    let axis = cx.shape(0)?.canonical_axis(axis as isize)?;
+    let x = cx.bottom(0);
+    let y = cx.node("Softmax", &[&x]).int("axis", axis as i64).value();
+    cx.set_top(top, &y);
+    Ok(())
+}

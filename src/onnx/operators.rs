@@ -1,0 +1,86 @@
+//! The export function of each layer type.
+
+use super::{
+    convolution, elementwise,
+    layer_export::{LayerExport, refusal},
+    lookup, matrix, normalization, pooling, recurrent, shapes,
+};
+use crate::{error::Result, proto::LayerParameter};
+
+/// How the export treats a layer.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Role {
+    /// The tops are inputs of the model.
+    Input,
+    /// The tops are the bottom under other names.
+    Alias,
+    /// The layer adds nodes.
+    Nodes,
+    /// The layer is left out. Its bottoms may be outputs of the model.
+    LeftOut,
+    /// The layer is left out, and its bottoms are not outputs of the model.
+    Silence,
+}
+
+/// Returns how the export treats a layer; `is_loss` tells whether it is a loss layer.
+pub(super) fn role(param: &LayerParameter, is_loss: bool) -> Role {
+    match param.r#type() {
+        "Input" | "Data" | "ImageData" | "HDF5Data" | "MemoryData" | "WindowData" => Role::Input,
+        "Split" | "Dropout" => Role::Alias,
+        "Accuracy" | "HDF5Output" => Role::LeftOut,
+        "Silence" => Role::Silence,
+        // The second top of this loss holds the probabilities.
+        "SoftmaxWithLoss" if param.top.len() > 1 => Role::Nodes,
+        _ if is_loss => Role::LeftOut,
+        _ => Role::Nodes,
+    }
+}
+
+/// Adds the nodes of a layer of the role [`Role::Nodes`].
+pub(super) fn add_nodes(cx: &mut LayerExport<'_>) -> Result<()> {
+    match cx.param.r#type() {
+        "AbsVal" => elementwise::unary(cx, "Abs"),
+        "ArgMax" => lookup::arg_max(cx),
+        "BatchNorm" => normalization::batch_norm(cx),
+        "BatchReindex" => lookup::batch_reindex(cx),
+        "Bias" => normalization::bias(cx),
+        "BNLL" => elementwise::unary(cx, "Softplus"),
+        "Clip" => elementwise::clip(cx),
+        "Concat" => shapes::concat(cx),
+        "Convolution" => convolution::convolution(cx, "Conv"),
+        "Crop" => shapes::crop(cx),
+        "Deconvolution" => convolution::convolution(cx, "ConvTranspose"),
+        "DummyData" => shapes::dummy_data(cx),
+        "Eltwise" => elementwise::eltwise(cx),
+        "ELU" => elementwise::elu(cx),
+        "Embed" => lookup::embed(cx),
+        "Exp" => elementwise::exp(cx),
+        "Filter" => Err(refusal(cx.param, "the shapes of its tops depend on values")),
+        "Flatten" | "Reshape" => shapes::reshape(cx),
+        "Im2col" => convolution::im2col(cx),
+        "InnerProduct" => matrix::inner_product(cx),
+        "Log" => elementwise::log(cx),
+        "LRN" => normalization::lrn(cx),
+        "LSTM" => recurrent::lstm(cx),
+        "LSTMUnit" => recurrent::lstm_unit(cx),
+        "MVN" => normalization::mvn(cx),
+        "Parameter" => shapes::parameter(cx),
+        "Pooling" => pooling::pooling(cx),
+        "Power" => elementwise::power(cx),
+        "PReLU" => elementwise::prelu(cx),
+        "Reduction" => shapes::reduction(cx),
+        "ReLU" => elementwise::relu(cx),
+        "RNN" => recurrent::rnn(cx),
+        "Scale" => normalization::scale(cx),
+        "Sigmoid" => elementwise::unary(cx, "Sigmoid"),
+        "Slice" => shapes::slice(cx),
+        "Softmax" => normalization::softmax(cx, 0),
+        "SoftmaxWithLoss" => normalization::softmax(cx, 1),
+        "SPP" => pooling::spp(cx),
+        "Swish" => elementwise::swish(cx),
+        "TanH" => elementwise::unary(cx, "Tanh"),
+        "Threshold" => elementwise::threshold(cx),
+        "Tile" => shapes::tile(cx),
+        _ => Err(refusal(cx.param, "the export does not know this layer type")),
+    }
+}
