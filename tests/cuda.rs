@@ -19,6 +19,8 @@ mod cuda_on_cpu;
 mod elementwise;
 #[path = "cuda/products.rs"]
 mod products;
+#[path = "cuda/spans.rs"]
+mod spans;
 #[path = "cuda/steps.rs"]
 mod steps;
 #[path = "cuda/usage.rs"]

@@ -6,6 +6,11 @@ use std::fmt::Write;
 /// as long as the file, and padding every row to this length would need too much memory.
 const MAX_PADDED_WIDTH: usize = 80;
 
+/// Formats a time in seconds as milliseconds, without the unit; empty if there is no time.
+pub(super) fn milliseconds(seconds: Option<f64>) -> String {
+    seconds.map_or(String::new(), |seconds| format!("{:.3}", seconds * 1e3))
+}
+
 /// Formats the rows of a table, with two spaces between columns. The first `left_aligned` columns
 /// are left-aligned, and all other columns are right-aligned. A cell of more than 80 characters
 /// overflows its column.

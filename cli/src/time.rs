@@ -7,7 +7,7 @@ use super::{
     escape::escape_control,
     net_state_args::{NetStateArgs, PhaseArg},
     output::print,
-    table::align_columns,
+    table::{align_columns, milliseconds},
 };
 use clap::Args;
 use cortado::device::AnyDevice;
@@ -24,12 +24,20 @@ use std::{
     time::{Duration, Instant},
 };
 
+mod kernel_times;
+mod layer_passes;
+
+use kernel_times::KernelTimes;
+use layer_passes::{backward_layers, forward_layers};
+
 /// Time the layers of a net
 ///
 /// Prints each layer's median time over the iterations. The first iteration is not timed, because
 /// it allocates memory and uploads the parameters. The GFLOP/s columns count the multiplications
 /// and additions of convolutions and inner products. The time of a layer includes waiting until the
-/// device has finished the layer's work. An activation that is fused into the preceding layer has
+/// device has finished the layer's work. If the device measures the times of its kernels, the device
+/// columns show the median times of up to ten further passes on the device, and a second table lists
+/// the kernels; these times exclude the launches and waits of the host. An activation that is fused into the preceding layer has
 /// no separate forward time: the table shows `above`, and the preceding row includes the
 /// activation. The times of data layers include the wait for data, whose mean the command also
 /// prints.
@@ -70,6 +78,9 @@ struct Row {
     /// preceding layer.
     forward: Vec<f64>,
     backward: Vec<f64>,
+    /// Times of the layer's kernels and transfers in each forward and backward pass, in seconds, as
+    /// the device measured them.
+    device: [Vec<f64>; 2],
     /// Number of floating-point operations in the layer's forward pass, if known.
     forward_flops: Option<f64>,
     backward_flops: Option<f64>,
@@ -101,6 +112,8 @@ struct Measurements {
     passes: [Vec<f64>; 2],
     /// Total time that the timed passes waited for data; `None` if the net reads no data.
     data_wait: Option<Duration>,
+    /// Times of the kernels and transfers; `None` if the device does not measure times.
+    kernels: Option<KernelTimes>,
 }
 
 /// Times the forward and backward passes of each layer of `net`, after one untimed pass.
@@ -118,31 +131,29 @@ fn measure(net: &mut Net<f32>, iterations: u32, forward_only: bool) -> Result<Me
     let earlier_wait = net.data_wait_time().unwrap_or_default();
     for _ in 0..iterations {
         passes[0].push(seconds_to_finish(&device, || {
-            let mut layers = 0..rows.len();
-            while !layers.is_empty() {
-                let row = layers.start;
-                let seconds =
-                    seconds_to_finish(&device, || net.forward_first(&mut layers).map(drop))?;
-                rows[row].forward.push(seconds);
-            }
-            Ok(())
+            forward_layers(net, |index, layer| {
+                seconds_to_finish(&device, layer).map(|seconds| rows[index].forward.push(seconds))
+            })
         })?);
         if forward_only {
             continue;
         }
         passes[1].push(seconds_to_finish(&device, || {
-            rows.iter_mut().enumerate().rev().try_for_each(|(index, row)| {
-                let layer = || net.backward_layers(index..index + 1);
-                seconds_to_finish(&device, layer).map(|seconds| row.backward.push(seconds))
+            backward_layers(net, |index, layer| {
+                seconds_to_finish(&device, layer).map(|seconds| rows[index].backward.push(seconds))
             })
         })?);
     }
     let data_wait = net.data_wait_time().map(|wait| wait.saturating_sub(earlier_wait));
-    Ok(Measurements { rows, passes, data_wait })
+    let kernels = KernelTimes::measure(net, iterations, forward_only)?;
+    for (row, seconds) in rows.iter_mut().zip(kernels.iter().flat_map(KernelTimes::layers)) {
+        row.device.clone_from(seconds);
+    }
+    Ok(Measurements { rows, passes, data_wait, kernels })
 }
 
 /// Runs `work` and returns the time in seconds until the device has finished.
-fn seconds_to_finish(device: &AnyDevice, work: impl FnOnce() -> Result<()>) -> Result<f64> {
+fn seconds_to_finish(device: &AnyDevice, mut work: impl FnMut() -> Result<()>) -> Result<f64> {
     let start = Instant::now();
     work()?;
     device.synchronize()?;
@@ -169,28 +180,39 @@ impl Row {
             tops: shapes.collect::<Vec<_>>().join(" "),
             forward: Vec::new(),
             backward: Vec::new(),
+            device: Default::default(),
             forward_flops,
             backward_flops: forward_flops.map(|flops| flops * gradients as f64),
         }
     }
 
-    fn cells(&self, total_seconds: f64) -> Vec<String> {
+    /// Returns the cells of the row, with those of the device's times if `has_device_times` is true.
+    fn cells(&self, total_seconds: f64, has_device_times: bool) -> Vec<String> {
         let [forward, backward] = [median(&self.forward), median(&self.backward)];
         let speed = |flops: Option<f64>, seconds: Option<f64>| match (flops, seconds) {
             (Some(flops), Some(seconds)) if flops > 0.0 => format!("{:.1}", flops / seconds / 1e9),
             _ => String::new(),
         };
         let seconds = forward.unwrap_or(0.0) + backward.unwrap_or(0.0);
-        vec![
-            self.name.clone(),
-            self.kind.clone(),
-            self.tops.clone(),
-            forward.map_or(FUSED_ABOVE.into(), |forward| milliseconds(Some(forward))),
-            speed(self.forward_flops, forward),
-            milliseconds(backward),
-            speed(self.backward_flops, backward),
-            format!("{:.1}", 100.0 * seconds / total_seconds),
+        let [forward_on_device, backward_on_device] = self
+            .device
+            .each_ref()
+            .map(|seconds| has_device_times.then(|| milliseconds(median(seconds))));
+        [
+            Some(self.name.clone()),
+            Some(self.kind.clone()),
+            Some(self.tops.clone()),
+            Some(forward.map_or(FUSED_ABOVE.into(), |forward| milliseconds(Some(forward)))),
+            forward_on_device,
+            Some(speed(self.forward_flops, forward)),
+            Some(milliseconds(backward)),
+            backward_on_device,
+            Some(speed(self.backward_flops, backward)),
+            Some(format!("{:.1}", 100.0 * seconds / total_seconds)),
         ]
+        .into_iter()
+        .flatten()
+        .collect()
     }
 }
 
@@ -213,15 +235,22 @@ fn flops(net: &Net<f32>, index: usize, param: &LayerParameter) -> Option<f64> {
 
 /// Formats the measured times, the memory of the net's blobs, and the device's memory usage.
 fn report(times: &Measurements, memory: &MemoryUse, usage: Option<MemoryUsage>) -> String {
-    let Measurements { rows, passes, data_wait } = times;
+    let Measurements { rows, passes, data_wait, kernels } = times;
     let [forward, backward] = passes.each_ref().map(|seconds| median(seconds));
     let medians = rows.iter().flat_map(|row| [median(&row.forward), median(&row.backward)]);
     let total_seconds: f64 = medians.flatten().sum();
-    let header = ["layer", "type", "tops", "forward ms", "GFLOP/s", "backward ms", "GFLOP/s", "%"];
-    let mut table = vec![header.map(str::to_owned).to_vec()];
-    table.extend(rows.iter().map(|row| row.cells(total_seconds)));
+    let device = kernels.as_ref().map(|_| "device ms");
+    let times = ["forward ms", "backward ms"].map(|pass| [Some(pass), device, Some("GFLOP/s")]);
+    let header = [["layer", "type", "tops"].map(Some), times[0], times[1]].concat();
+    let header = header.into_iter().chain([Some("%")]).flatten().map(str::to_owned);
+    let mut table = vec![header.collect()];
+    table.extend(rows.iter().map(|row| row.cells(total_seconds, device.is_some())));
     let mut text = align_columns(&table, 3);
     text.push('\n');
+    if let Some(kernels) = kernels {
+        text.push_str(&kernels.table());
+        text.push('\n');
+    }
     let mut line = |name: &str, value: String| text.push_str(&format!("{name}: {value}\n"));
     line("Forward pass", format!("{} ms", milliseconds(forward)));
     if backward.is_some() {
@@ -263,10 +292,6 @@ fn median(values: &[f64]) -> Option<f64> {
     let upper_median = sorted_values.get(middle)?;
     let lower_median = sorted_values.get((sorted_values.len() - 1) / 2)?;
     Some((lower_median + upper_median) / 2.0)
-}
-
-fn milliseconds(seconds: Option<f64>) -> String {
-    seconds.map_or(String::new(), |seconds| format!("{:.3}", seconds * 1e3))
 }
 
 /// Returns the peak resident memory of this process in bytes on Linux, and `None` on other systems.

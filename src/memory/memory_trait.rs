@@ -1,6 +1,7 @@
 //! The [`Memory`] trait, which every device implements.
 
 use super::{
+    device_span::DeviceSpan,
     failure_kind::FailureKind,
     host_bytes::HostBytes,
     ledger::{context::fallback_event, kernel_call::KernelCall},
@@ -172,6 +173,35 @@ pub trait Memory: Clone + Debug + Send + Sync + 'static {
     /// Returns the error of a device that cannot be used.
     fn memory_usage(&self) -> Result<Option<MemoryUsage>> {
         Ok(None)
+    }
+
+    /// Starts to record the times at which the device executes the kernels and transfers of this
+    /// queue if `on` is true, and otherwise ends the recording. Returns whether the device can
+    /// measure these times. By default, `record_spans` does nothing and returns `false`.
+    ///
+    /// The recording starts after all work that is already in the queue. The call returns when that
+    /// work is done, so that a caller can relate the start of the recording to the host's clock. A
+    /// recording of a queue that records already starts again. Fork queues do not record. A
+    /// recording slows the queue down, and uses memory until [`take_spans`](Self::take_spans) is
+    /// called.
+    ///
+    /// # Errors
+    /// Returns the error of failed work in the queue, if no call has returned that error yet.
+    fn record_spans(&self, on: bool) -> Result<bool> {
+        let _ = on;
+        Ok(false)
+    }
+
+    /// Waits for the queue, and returns the recorded spans since the start of the recording or the
+    /// last call of `take_spans`, in the order of execution. Returns an empty list if the queue does
+    /// not record.
+    ///
+    /// # Errors
+    /// Returns the error of failed work in the queue, if no call has returned that error yet. The
+    /// recorded spans are lost.
+    fn take_spans(&self) -> Result<Vec<DeviceSpan>> {
+        self.synchronize()?;
+        Ok(Vec::new())
     }
 
     /// Called before a fallback, that is, before `kernel` runs on the host because this device does

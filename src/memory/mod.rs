@@ -13,6 +13,7 @@
 
 mod buffer_pool;
 mod coherent_bytes;
+mod device_span;
 mod erased;
 mod failure_kind;
 mod host_bytes;
@@ -26,6 +27,7 @@ mod view;
 #[cfg(feature = "cuda")]
 pub(crate) use buffer_pool::size_class;
 pub use buffer_pool::{BufferPool, PoolStatistics, PooledBuffer};
+pub use device_span::{DeviceSpan, DeviceWork};
 pub(crate) use erased::ErasedMemory;
 pub use failure_kind::FailureKind;
 pub use host_bytes::{HostBytes, HostStorage};

@@ -39,9 +39,15 @@ struct Queue {
 };
 
 struct Event {
+    // Whether the event stores the time at which it occurs.
+    bool is_timed;
     std::shared_ptr<Progress> progress;
-    // Number of work items that were queued before the event was recorded.
+    // Number of work items of the queue that must have run before the event has occurred.
     uint64_t count = 0;
+    // Time at which the event has occurred, in milliseconds.
+    std::shared_ptr<double> time;
+
+    bool has_occurred() const { return progress && progress->done >= count; }
 };
 
 struct Card {

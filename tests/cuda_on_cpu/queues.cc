@@ -1,5 +1,7 @@
 // Driver functions for queues and events.
 
+#include <chrono>
+
 #include "entry.h"
 
 using namespace cuda_on_cpu;
@@ -28,10 +30,12 @@ ENTRY cuStreamSynchronize(void *stream) {
     return card.failed;
 }
 
-ENTRY cuEventCreate(void **event, unsigned) {
+// The flag 2 (CU_EVENT_DISABLE_TIMING) creates an event that stores no time.
+ENTRY cuEventCreate(void **event, unsigned flags) {
     REQUIRE_CARD;
     (void)card;
-    *event = new Event;
+    if (flags != 0 && flags != 2) return INVALID_VALUE;
+    *event = new Event{flags == 0};
     return SUCCESS;
 }
 
@@ -45,7 +49,27 @@ ENTRY cuEventRecord(void *event, void *stream) {
     REQUIRE_CARD;
     auto *queue = static_cast<Queue *>(stream);
     if (queue->card != &card) return INVALID_HANDLE;
-    *static_cast<Event *>(event) = {queue->progress, queue->queued};
+    auto &recorded = *static_cast<Event *>(event);
+    if (recorded.is_timed) {
+        recorded.time = std::make_shared<double>();
+        queue->add([time = recorded.time] {
+            const auto now = std::chrono::steady_clock::now().time_since_epoch();
+            *time = std::chrono::duration<double, std::milli>(now).count();
+            return SUCCESS;
+        });
+    }
+    recorded.progress = queue->progress;
+    recorded.count = queue->queued;
+    return SUCCESS;
+}
+
+ENTRY cuEventElapsedTime(float *milliseconds, void *start, void *end) {
+    REQUIRE_CARD;
+    (void)card;
+    const auto &first = *static_cast<Event *>(start), &last = *static_cast<Event *>(end);
+    if (!first.time || !last.time) return INVALID_HANDLE;
+    if (!first.has_occurred() || !last.has_occurred()) return NOT_READY;
+    *milliseconds = static_cast<float>(*last.time - *first.time);
     return SUCCESS;
 }
 

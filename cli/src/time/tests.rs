@@ -1,7 +1,7 @@
 use super::*;
 use cortado::{
     data::{Record, Source, SourceRegistry},
-    device::CpuDevice,
+    device::{CpuDevice, Device, SimulatedDevice},
     proto::parse_text,
 };
 use std::thread;
@@ -24,6 +24,10 @@ impl Source for SlowSource {
 }
 
 fn timed_report(rest: &str, last: &str, milliseconds: u64) -> String {
+    timed_report_on(&CpuDevice::with_threads(1).unwrap(), rest, last, milliseconds)
+}
+
+fn timed_report_on<D: Device>(device: &D, rest: &str, last: &str, milliseconds: u64) -> String {
     let mut sources = SourceRegistry::default();
     let pause = Duration::from_millis(milliseconds);
     sources.register("slow", move |_| Ok(Box::new(SlowSource(pause))));
@@ -31,8 +35,7 @@ fn timed_report(rest: &str, last: &str, milliseconds: u64) -> String {
         r#"{rest} layer {{ name: "ip" type: "InnerProduct" bottom: "{last}" top: "last"
            inner_product_param {{ num_output: 2 weight_filler {{ type: "xavier" }} }} }}"#
     );
-    let device = CpuDevice::with_threads(1).unwrap();
-    let builder = Net::<f32>::builder(&device).sources(sources);
+    let builder = Net::<f32>::builder(device).sources(sources);
     let mut net = builder.build(&parse_text(&text, "text").unwrap()).unwrap();
     report(&measure(&mut net, 12, true).unwrap(), &net.memory_use().unwrap(), None)
 }
@@ -63,6 +66,23 @@ fn a_net_without_data_layers_reports_no_wait() {
         input_param { shape { dim: 3 dim: 2 } } }"#;
     let report = timed_report(input, "x", 0);
     assert!(data_wait(&report).is_none() && report.contains("Forward pass: "), "{report}");
+}
+
+/// The simulated device measures the times of its kernels, and the CPU does not.
+#[test]
+fn the_report_has_the_times_that_the_device_measures() {
+    let input = r#"layer { name: "x" type: "Input" top: "x"
+        input_param { shape { dim: 3 dim: 2 } } }"#;
+    let device = SimulatedDevice::with_threads(1).unwrap();
+    let report = timed_report_on(&device, input, "x", 0);
+    let header = report.lines().next().unwrap();
+    assert_eq!(header.matches("device ms").count(), 2, "{report}");
+    let row = |name| report.lines().find(|line| line.starts_with(name)).unwrap();
+    let on_device = row("ip ").split_whitespace().nth(4).unwrap();
+    assert!(on_device.parse::<f64>().is_ok(), "{report}");
+    let gemm: Vec<_> = row("gemm ").split_whitespace().take(4).collect();
+    assert_eq!(gemm, ["gemm", "f32", "gemm", "1"], "{report}");
+    assert!(!timed_report(input, "x", 0).contains("device ms"));
 }
 
 #[test]

@@ -28,6 +28,9 @@ fn gpus_are_listed_and_used_by_name_and_number() {
     let peak = times.lines().find_map(|line| line.strip_prefix("Peak memory of the device: "));
     let used: f64 = peak.and_then(|peak| peak.split(' ').next()?.parse().ok()).expect(&times);
     assert!(used > 0.0, "{times}");
+    for part in ["forward ms  device ms", "gemm_", "(download)"] {
+        assert!(times.contains(part), "{part}: {times}");
+    }
     assert!(run("device-query").succeeded().out.contains("cuda:0"));
     assert!(!run("device-query --device cuda:1").succeeded().out.contains("cuda:0"));
     run("device-query --gpu 9").failed_with(&["device cuda:9 not found", "cpu, cuda:0, cuda:1"]);

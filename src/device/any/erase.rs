@@ -11,7 +11,7 @@ use crate::{
     element::{Element, bf16, f16},
     error::Result,
     host::Workers,
-    memory::{FailureKind, KernelCall, Memory, MemoryLimit, MemoryUsage},
+    memory::{DeviceSpan, FailureKind, KernelCall, Memory, MemoryLimit, MemoryUsage},
 };
 use std::{any::Any, sync::Arc};
 
@@ -64,6 +64,12 @@ impl<D: Device> ErasedDevice for D {
     }
     fn memory_usage(&self) -> Result<Option<MemoryUsage>> {
         Memory::memory_usage(self)
+    }
+    fn record_spans(&self, on: bool) -> Result<bool> {
+        Memory::record_spans(self, on)
+    }
+    fn take_spans(&self) -> Result<Vec<DeviceSpan>> {
+        Memory::take_spans(self)
     }
     fn on_fallback(&self, kernel: &KernelCall) -> Result<()> {
         Memory::on_fallback(self, kernel)

@@ -6,8 +6,8 @@ use crate::{
     error::Result,
     host::Workers,
     memory::{
-        AnyBuffer, CompiledHere, CountedBytes, ErasedMemory, FailureKind, HostBytes, KernelCall,
-        Mapping, Memory, MemoryLimit, MemoryUsage, StaleAllocation,
+        AnyBuffer, CompiledHere, CountedBytes, DeviceSpan, ErasedMemory, FailureKind, HostBytes,
+        KernelCall, Mapping, Memory, MemoryLimit, MemoryUsage, StaleAllocation,
     },
 };
 use std::{any::Any, fmt, sync::Arc};
@@ -104,6 +104,8 @@ pub(super) trait ErasedDevice: ErasedMemory {
     fn host_workers(&self) -> &Workers;
     fn properties(&self) -> Vec<(&'static str, String)>;
     fn memory_usage(&self) -> Result<Option<MemoryUsage>>;
+    fn record_spans(&self, on: bool) -> Result<bool>;
+    fn take_spans(&self) -> Result<Vec<DeviceSpan>>;
     fn on_fallback(&self, kernel: &KernelCall) -> Result<()>;
     fn inject_failure(&self, failure: FailureKind) -> bool;
 }
@@ -153,6 +155,12 @@ impl Memory for AnyDevice {
     }
     fn memory_usage(&self) -> Result<Option<MemoryUsage>> {
         self.0.device.memory_usage()
+    }
+    fn record_spans(&self, on: bool) -> Result<bool> {
+        self.0.device.record_spans(on)
+    }
+    fn take_spans(&self) -> Result<Vec<DeviceSpan>> {
+        self.0.device.take_spans()
     }
     fn on_fallback(&self, kernel: &KernelCall) -> Result<()> {
         self.0.device.on_fallback(kernel)

@@ -10,7 +10,7 @@ use crate::{
     element::{Element, Storable},
     error::{Error, Result},
     ledger,
-    memory::{DeviceSlice, DeviceSliceMut, Memory, Src, ViewMut},
+    memory::{DeviceSlice, DeviceSliceMut, DeviceWork, Memory, Src, ViewMut},
 };
 use cust::sys::cuLaunchKernel;
 use std::{ffi::c_void, marker::PhantomData, panic::Location, ptr};
@@ -42,7 +42,7 @@ pub(super) struct Launch<'a> {
     /// The flags in which the kernel reports invalid values, if the kernel checks values.
     error_flags: Option<&'a KernelErrorFlags>,
     /// Ledger scope that attributes transfers of operands to the kernel.
-    _scope: ledger::KernelScope,
+    scope: ledger::KernelScope,
     operands: PhantomData<&'a CudaBuffer>,
 }
 
@@ -82,7 +82,7 @@ impl CudaDevice {
             starts: Vec::with_capacity(12),
             site,
             error_flags: None,
-            _scope: scope,
+            scope,
             operands: PhantomData,
         })
     }
@@ -238,26 +238,30 @@ impl<'a> Launch<'a> {
         let words = &mut self.words;
         let mut arguments: Vec<*mut c_void> =
             self.starts.iter().map(|start| (&raw mut words[*start]).cast()).collect();
-        // SAFETY: `arguments_match` compared the size of each argument with the size that the PTX
-        // declares. The driver copies the arguments during the call of `cuLaunchKernel`. Each
-        // method that launches a kernel checks that its operands hold the elements that the kernel
-        // accesses.
-        let result = unsafe {
-            cuLaunchKernel(
-                self.function.0,
-                gx,
-                gy,
-                gz,
-                bx,
-                by,
-                bz,
-                0,
-                self.device.stream.raw(),
-                arguments.as_mut_ptr(),
-                ptr::null_mut(),
-            )
+        let launch = || {
+            // SAFETY: `arguments_match` compared the size of each argument with the size that the
+            // PTX declares. The driver copies the arguments during the call of `cuLaunchKernel`.
+            // Each method that launches a kernel checks that its operands hold the elements that
+            // the kernel accesses.
+            let result = unsafe {
+                cuLaunchKernel(
+                    self.function.0,
+                    gx,
+                    gy,
+                    gz,
+                    bx,
+                    by,
+                    bz,
+                    0,
+                    self.device.stream.raw(),
+                    arguments.as_mut_ptr(),
+                    ptr::null_mut(),
+                )
+            };
+            context.check(kernel.name, result)
         };
-        context.check(kernel.name, result)?;
+        let work = || DeviceWork::Kernel { call: self.scope.call(), function: kernel.name };
+        self.device.stream.enqueue(work, launch)?;
         // An error of `cuLaunchKernel` comes from an earlier launch, so only a successful launch
         // may cause later errors.
         let launched = PendingLaunch { kernel: kernel.name, site: self.site };

@@ -4,7 +4,7 @@ use super::{CudaBuffer, CudaDevice, pinned_bytes::PinnedBytes, stream::Stream};
 use crate::{
     error::{Error, Result},
     host::Workers,
-    memory::{CompiledHere, HostBytes, Memory, MemoryUsage},
+    memory::{CompiledHere, DeviceSpan, DeviceWork, HostBytes, Memory, MemoryUsage},
 };
 use cust::sys::{CUdeviceptr, cuMemcpyDtoHAsync_v2, cuMemcpyHtoDAsync_v2};
 use std::sync::Arc;
@@ -23,24 +23,26 @@ impl Memory for CudaDevice {
 
     fn upload(&self, src: &[u8], dst: &mut CudaBuffer, offset: usize) -> Result<()> {
         let Some(address) = self.copy_address(dst, offset, src.len())? else { return Ok(()) };
+        let (start, bytes) = (src.as_ptr().cast(), src.len());
         // SAFETY: `copy_address` checked that `dst` holds `src.len()` bytes starting at `address`.
-        // `wait` returns when the copy is done, and `src` stays borrowed until then.
-        let result = unsafe {
-            cuMemcpyHtoDAsync_v2(address, src.as_ptr().cast(), src.len(), self.stream.raw())
-        };
-        self.context().check("cuMemcpyHtoDAsync", result)?;
-        self.stream.wait()
+        // `wait` returns when the copy is done, and `src` stays borrowed until then, even if the
+        // recording of the copy's span fails.
+        let copy = || unsafe { cuMemcpyHtoDAsync_v2(address, start, bytes, self.stream.raw()) };
+        let copy = || self.context().check("cuMemcpyHtoDAsync", copy());
+        let queued = self.stream.enqueue(|| DeviceWork::Upload { bytes }, copy);
+        queued.and(self.stream.wait())
     }
 
     fn download(&self, src: &CudaBuffer, offset: usize, dst: &mut [u8]) -> Result<()> {
         let Some(address) = self.copy_address(src, offset, dst.len())? else { return Ok(()) };
+        let (start, bytes) = (dst.as_mut_ptr().cast(), dst.len());
         // SAFETY: `copy_address` checked that `src` holds `dst.len()` bytes starting at `address`.
-        // `wait` returns when the copy is done, and `dst` stays borrowed until then.
-        let result = unsafe {
-            cuMemcpyDtoHAsync_v2(dst.as_mut_ptr().cast(), address, dst.len(), self.stream.raw())
-        };
-        self.context().check("cuMemcpyDtoHAsync", result)?;
-        self.stream.wait()
+        // `wait` returns when the copy is done, and `dst` stays borrowed until then, even if the
+        // recording of the copy's span fails.
+        let copy = || unsafe { cuMemcpyDtoHAsync_v2(start, address, bytes, self.stream.raw()) };
+        let copy = || self.context().check("cuMemcpyDtoHAsync", copy());
+        let queued = self.stream.enqueue(|| DeviceWork::Download { bytes }, copy);
+        queued.and(self.stream.wait())
     }
 
     fn synchronize(&self) -> Result<()> {
@@ -78,6 +80,15 @@ impl Memory for CudaDevice {
 
     fn memory_usage(&self) -> Result<Option<MemoryUsage>> {
         self.context().memory_usage().map(Some)
+    }
+
+    fn record_spans(&self, on: bool) -> Result<bool> {
+        self.stream.record_spans(on)?;
+        Ok(true)
+    }
+
+    fn take_spans(&self) -> Result<Vec<DeviceSpan>> {
+        self.stream.take_spans()
     }
 }
 

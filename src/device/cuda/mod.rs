@@ -21,6 +21,7 @@ mod cublas;
 mod device;
 mod driver;
 mod error;
+mod event;
 #[deny(unsafe_code)]
 mod kernels;
 mod launch;
@@ -31,6 +32,7 @@ mod pinned_bytes;
 mod pinned_pool;
 mod memory_pool;
 mod requirements;
+mod spans;
 mod stream;
 
 pub use super::GemmBackend;

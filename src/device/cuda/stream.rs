@@ -1,16 +1,16 @@
 //! Queues (CUDA streams), and dependencies between queues.
 
 use super::{
-    context::Context,
-    error::{CudaFailure, check_driver},
-    kernel_errors::KernelErrorFlags,
-    memory_budget::MemoryBudget,
+    context::Context, event::Event, kernel_errors::KernelErrorFlags, memory_budget::MemoryBudget,
+    spans::Spans,
 };
-use crate::error::Result;
+use crate::{
+    error::Result,
+    memory::{DeviceSpan, DeviceWork},
+};
 use cust::sys::{
-    CUevent, CUevent_flags_enum::CU_EVENT_DISABLE_TIMING, CUstream,
-    CUstream_flags_enum::CU_STREAM_NON_BLOCKING, cuEventCreate, cuEventDestroy_v2, cuEventRecord,
-    cuStreamCreateWithPriority, cuStreamDestroy_v2, cuStreamSynchronize, cuStreamWaitEvent,
+    CUstream, CUstream_flags_enum::CU_STREAM_NON_BLOCKING, cuStreamCreateWithPriority,
+    cuStreamDestroy_v2, cuStreamSynchronize, cuStreamWaitEvent,
 };
 use std::{
     ptr,
@@ -26,6 +26,7 @@ pub(super) struct Stream {
     /// Flags in which kernels report invalid values, created for the first kernel that needs the
     /// flags.
     error_flags: OnceLock<KernelErrorFlags>,
+    spans: Spans,
 }
 
 // SAFETY: any thread may pass a stream to the driver's functions.
@@ -44,7 +45,7 @@ impl Stream {
             unsafe { cuStreamCreateWithPriority(&mut raw, CU_STREAM_NON_BLOCKING as u32, 0) };
         context.check("cuStreamCreateWithPriority", result)?;
         let (context, budget) = (Arc::clone(context), Arc::clone(budget));
-        Ok(Self { context, budget, raw, error_flags: OnceLock::new() })
+        Ok(Self { context, budget, raw, error_flags: OnceLock::new(), spans: Spans::default() })
     }
 
     pub(super) fn raw(&self) -> CUstream {
@@ -79,6 +80,35 @@ impl Stream {
         Ok(())
     }
 
+    /// Calls `enqueue`, which queues `work()`. Records the work's span if the queue records. The
+    /// context must be current.
+    pub(super) fn enqueue(
+        &self,
+        work: impl FnOnce() -> DeviceWork,
+        enqueue: impl FnOnce() -> Result<()>,
+    ) -> Result<()> {
+        if !self.spans.is_recording() {
+            return enqueue();
+        }
+        let error = |failure| self.context.error(failure);
+        self.spans.measure(self.raw, work, enqueue, error)
+    }
+
+    /// Starts or ends the recording of spans, after waiting for all queued work.
+    pub(super) fn record_spans(&self, on: bool) -> Result<()> {
+        self.wait()?;
+        self.spans.record(self.raw, on).map_err(|failure| self.context.error(failure))?;
+        self.wait()
+    }
+
+    /// Waits for all queued work, and returns the recorded spans.
+    pub(super) fn take_spans(&self) -> Result<Vec<DeviceSpan>> {
+        let result = self.wait();
+        let spans = self.spans.take();
+        result?;
+        spans.map_err(|failure| self.context.error(failure))
+    }
+
     /// Makes later work of this queue wait for all work that is already queued on `other`.
     pub(super) fn order_after(&self, other: &Self) -> Result<()> {
         if ptr::eq(self, other) {
@@ -86,12 +116,12 @@ impl Stream {
         }
         other.context.enter()?;
         let event = Event::new().map_err(|failure| other.context.error(failure))?;
-        // SAFETY: the event and the stream belong to the current context.
-        other.context.check("cuEventRecord", unsafe { cuEventRecord(event.0, other.raw) })?;
+        event.record(other.raw).map_err(|failure| other.context.error(failure))?;
         self.context.enter()?;
         // SAFETY: stream and event are live. The driver keeps a destroyed event alive until no
         // stream waits for the event any more.
-        self.context.check("cuStreamWaitEvent", unsafe { cuStreamWaitEvent(self.raw, event.0, 0) })
+        self.context
+            .check("cuStreamWaitEvent", unsafe { cuStreamWaitEvent(self.raw, event.raw(), 0) })
     }
 }
 
@@ -100,31 +130,11 @@ impl Drop for Stream {
         if self.context.enter().is_ok() {
             // The flags free their memory on this stream, after kernels that write to the flags.
             drop(self.error_flags.take());
+            // The events of a recording must be destroyed before the context.
+            let _ = self.spans.record(self.raw, false);
             // SAFETY: `self` owns the stream. The driver finishes queued work before it frees the
             // stream.
             let _ = unsafe { cuStreamDestroy_v2(self.raw) };
         }
-    }
-}
-
-/// A CUDA event, which marks a position in a queue.
-struct Event(CUevent);
-
-impl Event {
-    /// Creates an event in the current context.
-    fn new() -> Result<Self, CudaFailure> {
-        let mut raw = ptr::null_mut();
-        // SAFETY: `raw` is valid for writes of an event handle.
-        check_driver("cuEventCreate", unsafe {
-            cuEventCreate(&mut raw, CU_EVENT_DISABLE_TIMING as u32)
-        })?;
-        Ok(Self(raw))
-    }
-}
-
-impl Drop for Event {
-    fn drop(&mut self) {
-        // SAFETY: `self` owns the event.
-        let _ = unsafe { cuEventDestroy_v2(self.0) };
     }
 }

@@ -12,7 +12,7 @@ use crate::{
     error::Result,
     host::Workers,
     memory::{
-        Memory, View, ViewMut,
+        DeviceWork, Memory, View, ViewMut,
         ledger::{self, EventKind, KernelCall, KernelScope},
     },
     sync::Mutex,
@@ -146,7 +146,7 @@ impl<'d> Launch<'d> {
         let workers = workers.clone();
         state.count(|counters| counters.kernels += 1);
         let job = Job {
-            name: self.kernel.to_string(),
+            work: DeviceWork::Kernel { call: self.kernel, function: self.kernel.name },
             outputs: mem::take(&mut self.outputs),
             staged_bytes: 0,
             body: Box::new(move || kernel(&workers)),

@@ -15,6 +15,7 @@ mod kernels;
 mod launch;
 mod poison;
 mod queue;
+mod spans;
 mod state;
 
 pub use fault::Fault;
@@ -24,7 +25,7 @@ pub use {buffer::Buffer, poison::POISON};
 use crate::{
     error::Result,
     host::Workers,
-    memory::{CompiledHere, FailureKind, Memory, StaleAllocation},
+    memory::{CompiledHere, DeviceSpan, DeviceWork, FailureKind, Memory, StaleAllocation},
 };
 use poison::poison;
 use queue::{Job, Queue};
@@ -127,7 +128,7 @@ impl Memory for SimulatedDevice {
         self.state.count(|counters| counters.uploads += 1);
         let (staged_copy, target) = (src.to_vec(), region.clone());
         let job = Job {
-            name: format!("upload of {} bytes", src.len()),
+            work: DeviceWork::Upload { bytes: src.len() },
             outputs: vec![region],
             staged_bytes: staged_copy.len(),
             body: Box::new(move || {
@@ -143,7 +144,9 @@ impl Memory for SimulatedDevice {
         self.check_copy_fault("download", dst.len())?;
         self.queue.wait(&self.state)?;
         self.state.count(|counters| counters.downloads += 1);
-        dst.copy_from_slice(&region.read::<u8>());
+        self.queue.spans.measure(DeviceWork::Download { bytes: dst.len() }, || {
+            dst.copy_from_slice(&region.read::<u8>());
+        });
         Ok(())
     }
     fn synchronize(&self) -> Result<()> {
@@ -163,6 +166,16 @@ impl Memory for SimulatedDevice {
     }
     fn host_workers(&self) -> &Workers {
         &self.workers
+    }
+    fn record_spans(&self, on: bool) -> Result<bool> {
+        self.queue.wait(&self.state)?;
+        self.queue.spans.record(on);
+        Ok(true)
+    }
+    fn take_spans(&self) -> Result<Vec<DeviceSpan>> {
+        let result = self.queue.wait(&self.state);
+        let spans = self.queue.spans.take();
+        result.map(|()| spans)
     }
     fn inject_failure(&self, failure: FailureKind) -> bool {
         let fault = match failure {

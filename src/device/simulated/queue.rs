@@ -11,9 +11,10 @@
 //!   clears the failure. A wait for a queue that was ordered after the failed work returns the
 //!   failure as well. Work that was queued after the failed work still runs.
 
-use super::{buffer::Region, fault::Fault, state::DeviceState};
+use super::{buffer::Region, fault::Fault, spans::Spans, state::DeviceState};
 use crate::{
     error::{Error, Result},
+    memory::DeviceWork,
     sync::Mutex,
 };
 use std::{collections::VecDeque, sync::Arc};
@@ -25,7 +26,10 @@ const MAX_STAGED_BYTES: usize = 64 << 20;
 
 /// A queue that runs its work in submission order.
 #[derive(Default)]
-pub(super) struct Queue(Mutex<QueueState>);
+pub(super) struct Queue {
+    state: Mutex<QueueState>,
+    pub(super) spans: Spans,
+}
 
 #[derive(Default)]
 struct QueueState {
@@ -46,8 +50,8 @@ enum Work {
 
 /// A queued kernel or upload.
 pub(super) struct Job {
-    /// Name of the job in error messages.
-    pub(super) name: String,
+    /// Description of the job in error messages and recorded spans.
+    pub(super) work: DeviceWork,
     /// Regions that the job overwrites or updates.
     pub(super) outputs: Vec<Region>,
     /// Number of bytes that the job holds if the job is an upload, else 0.
@@ -66,13 +70,13 @@ impl Queue {
 
     /// Orders all later work of this queue after the work that is already queued on `other`.
     pub(super) fn order_after(&self, state: &DeviceState, other: &Arc<Self>) {
-        let end = other.0.lock().end;
+        let end = other.state.lock().end;
         self.push(state, Work::OrderAfter(Arc::clone(other), end));
     }
 
     /// Returns the number of pending work items.
     pub(super) fn len(&self) -> usize {
-        self.0.lock().pending_work.len()
+        self.state.lock().pending_work.len()
     }
 
     /// Runs all work queued so far.
@@ -81,11 +85,11 @@ impl Queue {
     /// Returns the first failure since the last wait.
     pub(super) fn wait(&self, state: &DeviceState) -> Result<()> {
         self.run_pending(state);
-        self.0.lock().failure.take().map_or(Ok(()), Err)
+        self.state.lock().failure.take().map_or(Ok(()), Err)
     }
 
     fn push(&self, state: &DeviceState, work: Work) {
-        let mut queue = self.0.lock();
+        let mut queue = self.state.lock();
         queue.staged_bytes += work.staged_bytes();
         queue.pending_work.push_back(work);
         queue.end += 1;
@@ -97,7 +101,7 @@ impl Queue {
 
     fn run_pending(&self, state: &DeviceState) {
         let _running = state.lock_run();
-        let end = self.0.lock().end;
+        let end = self.state.lock().end;
         self.run(state, end);
     }
 
@@ -105,15 +109,15 @@ impl Queue {
     /// form a cycle, because a call of `order_after` refers only to work that is already queued.
     fn run(&self, state: &DeviceState, end: u64) {
         while let Some(work) = self.pop(end) {
-            if let Err(error) = work.run(state) {
-                self.0.lock().failure.get_or_insert(error);
+            if let Err(error) = work.run(state, &self.spans) {
+                self.state.lock().failure.get_or_insert(error);
             }
         }
     }
 
     /// Removes and returns the first pending work item if its position is before `end`.
     fn pop(&self, end: u64) -> Option<Work> {
-        let mut queue = self.0.lock();
+        let mut queue = self.state.lock();
         let first_position = queue.end - queue.pending_work.len() as u64;
         if first_position >= end {
             return None;
@@ -126,7 +130,7 @@ impl Queue {
     /// Returns a copy of the stored failure as an error, for a queue that was ordered after this
     /// queue.
     fn check_failure(&self) -> Result<()> {
-        let queue = self.0.lock();
+        let queue = self.state.lock();
         queue.failure.as_ref().map_or(Ok(()), |error| Err(DeviceState::error(error.to_string())))
     }
 }
@@ -139,9 +143,9 @@ impl Work {
         }
     }
 
-    fn run(self, state: &DeviceState) -> Result<()> {
+    fn run(self, state: &DeviceState, spans: &Spans) -> Result<()> {
         match self {
-            Self::Job(job) => job.run(state),
+            Self::Job(job) => spans.measure(job.work, || job.run(state)),
             Self::OrderAfter(other, end) => {
                 other.run(state, end);
                 other.check_failure()
@@ -163,7 +167,7 @@ impl Job {
         };
         result.map_err(|error| {
             self.outputs.iter().for_each(Region::poison);
-            error.context(format!("{}, in flight", self.name))
+            error.context(format!("{}, in flight", self.work))
         })
     }
 }

@@ -261,7 +261,7 @@ impl KernelCall {
     pub fn enter(self) -> KernelScope {
         let outer_scope = is_watched()
             .then(|| (with_context(|context| context.kernel.replace(self)), mark_scope(self.name)));
-        KernelScope { outer_scope, thread: PhantomData }
+        KernelScope { call: self, outer_scope, thread: PhantomData }
     }
 }
 
@@ -299,10 +299,18 @@ pub fn enter_kernel(name: &'static str, element: &'static str) -> KernelScope {
 /// ```
 #[must_use = "dropping the guard ends the kernel's ledger scope"]
 pub struct KernelScope {
+    call: KernelCall,
     /// The enclosing kernel call, if any, and whether the running kernel was already in one of its
     /// ledger scopes. The outer `Option` is `None` if no [`Watch`] existed when the kernel started.
     outer_scope: Option<(Option<KernelCall>, bool)>,
     thread: PhantomData<*const ()>,
+}
+
+impl KernelScope {
+    /// Returns the kernel call of this scope.
+    pub fn call(&self) -> KernelCall {
+        self.call
+    }
 }
 
 impl Drop for KernelScope {

@@ -15,6 +15,7 @@ use crate::{
     element::{DType, Element},
     error::{Error, Result},
     ledger,
+    memory::DeviceWork,
     op::{Gemm, GemmBatch, Transpose},
     sync::Mutex,
 };
@@ -83,7 +84,7 @@ impl Cublas {
         b: (&CudaBuffer, usize),
         c: (&CudaBuffer, usize),
     ) -> Result<()> {
-        let _scope = ledger::enter_kernel(kernel_name, T::DTYPE.name());
+        let scope = ledger::enter_kernel(kernel_name, T::DTYPE.name());
         let (site, context) = (Location::caller(), &self.stream.context);
         let address = |(buffer, offset): (&CudaBuffer, usize)| {
             (buffer.used_by(&self.stream) + offset as u64) as *mut c_void
@@ -109,7 +110,7 @@ impl Cublas {
         // access, and the output matrices do not overlap. α and β have the compute type, and cuBLAS
         // reads them during the call.
         #[rustfmt::skip]
-        let status = unsafe {
+        let status = || unsafe {
             match batch.count {
                 1 => (self.library.gemm)(
                     handle, left, right, m, n, k, alpha,
@@ -123,8 +124,10 @@ impl Cublas {
                 ),
             }
         };
+        let multiply = || check(context, kernel, status());
+        let work = || DeviceWork::Kernel { call: scope.call(), function: kernel };
+        self.stream.enqueue(work, multiply)?;
         drop(handle_guard);
-        check(context, kernel, status)?;
         if context.synchronous { self.stream.wait() } else { Ok(()) }
     }
 }
