@@ -5,7 +5,7 @@ use crate::{
     kernel::{End, Kernel},
     warp::{LANES, Lanes},
 };
-use std::{collections::HashSet, fmt, ops::Range};
+use std::{collections::HashMap, fmt, ops::Range};
 
 /// Bytes of a sector, the unit in which a GPU transfers device memory.
 const SECTOR: u64 = 32;
@@ -90,11 +90,14 @@ pub struct Counters {
     instructions: [u64; KINDS],
     /// Number of active lanes, summed over all warp instructions.
     pub active_lanes: u64,
-    /// Number of warp instructions in the main loop: the innermost loop whose text has the most
-    /// instructions of the main kind.
+    /// Number of warp instructions in the main loop: the shortest loop whose text has at least half
+    /// of the main kind's instructions in loops.
     pub loop_instructions: u64,
     /// Number of warp instructions of the main kind in the main loop.
     pub loop_main: u64,
+    /// Number of instructions in the text of the main loop, and how many of them are of the main
+    /// kind.
+    pub loop_text: [u64; 2],
     /// Loads from device memory.
     pub global_loads: Requests,
     /// Stores to device memory.
@@ -106,8 +109,8 @@ pub struct Counters {
     /// Number of atomic operations of lanes.
     pub atomics: u64,
     /// Sectors of device memory that the launch reads and writes.
-    read_sectors: HashSet<u64>,
-    written_sectors: HashSet<u64>,
+    read: Sectors,
+    written: Sectors,
     /// For each basic block, the number of executions by warps, and the number of active lanes.
     executed: Vec<(u64, u64)>,
 }
@@ -129,6 +132,60 @@ impl Access<'_> {
     }
 }
 
+/// Calls a function with each distinct one of at most 32 values.
+fn distinct(values: impl Iterator<Item = u64>, mut call: impl FnMut(u64)) {
+    let (mut found, mut count) = ([0; LANES], 0);
+    for value in values {
+        // Neighbouring lanes often access the same value.
+        if count == 0 || found[count - 1] != value {
+            found[count] = value;
+            count += 1;
+        }
+    }
+    let found = &mut found[..count];
+    if !found.is_sorted() {
+        found.sort_unstable();
+    }
+    for (i, value) in found.iter().enumerate() {
+        if i == 0 || found[i - 1] != *value {
+            call(*value);
+        }
+    }
+}
+
+/// A set of sectors.
+#[derive(Clone, Debug, Default)]
+struct Sectors {
+    /// For each group of 64 sectors, by its number, a mask of the sectors.
+    groups: HashMap<u64, u64>,
+}
+
+impl Sectors {
+    /// Adds the sectors of the accesses, and returns the number of these sectors.
+    fn add(&mut self, access: &Access<'_>) -> u64 {
+        let (mut group, mut mask, mut count) = (u64::MAX, 0, 0);
+        let sectors = access.active(0, LANES).map(|address| address / SECTOR);
+        distinct(sectors, |sector| {
+            if sector / 64 != group {
+                if mask != 0 {
+                    *self.groups.entry(group).or_default() |= mask;
+                }
+                (group, mask) = (sector / 64, 0);
+            }
+            mask |= 1 << (sector % 64);
+            count += 1;
+        });
+        if mask != 0 {
+            *self.groups.entry(group).or_default() |= mask;
+        }
+        count
+    }
+
+    fn count(&self) -> u64 {
+        self.groups.values().map(|mask| u64::from(mask.count_ones())).sum()
+    }
+}
+
 impl Counters {
     pub(crate) fn new(kernel: &Kernel) -> Self {
         Self { executed: vec![(0, 0); kernel.blocks.len()], ..Self::default() }
@@ -143,24 +200,19 @@ impl Counters {
 
     /// Counts a request to device memory. An aligned access of at most 16 bytes lies in one sector.
     pub(crate) fn global(&mut self, access: &Access<'_>) {
-        let mut sectors: Vec<u64> =
-            access.active(0, LANES).map(|address| address / SECTOR).collect();
-        sectors.sort_unstable();
-        sectors.dedup();
         let (requests, touched) = match access.is_store {
-            false => (&mut self.global_loads, &mut self.read_sectors),
-            true => (&mut self.global_stores, &mut self.written_sectors),
+            false => (&mut self.global_loads, &mut self.read),
+            true => (&mut self.global_stores, &mut self.written),
         };
         requests.requests += 1;
-        requests.transfers += sectors.len() as u64;
-        touched.extend(sectors);
+        requests.transfers += touched.add(access);
     }
 
     /// Counts atomic operations on device memory.
     pub(crate) fn atomic(&mut self, access: &Access<'_>) {
         self.atomics += u64::from(access.active.count_ones());
-        self.read_sectors.extend(access.active(0, LANES).map(|address| address / SECTOR));
-        self.written_sectors.extend(access.active(0, LANES).map(|address| address / SECTOR));
+        self.read.add(access);
+        self.written.add(access);
     }
 
     /// Counts a request to shared memory. A wavefront transfers at most 128 bytes, so that the lanes
@@ -203,6 +255,8 @@ impl Counters {
             if let Some((range, main)) = &main_loop
                 && range.contains(&number)
             {
+                self.loop_text[0] += count;
+                self.loop_text[1] += kinds[*main as usize];
                 self.loop_instructions += executions * count;
                 self.loop_main += executions * kinds[*main as usize];
             }
@@ -221,7 +275,7 @@ impl Counters {
 
     /// Returns the numbers of different sectors that the launch reads and writes.
     pub fn touched_sectors(&self) -> [u64; 2] {
-        [self.read_sectors.len() as u64, self.written_sectors.len() as u64]
+        [self.read.count(), self.written.count()]
     }
 }
 
@@ -233,7 +287,9 @@ impl fmt::Display for Counters {
         for (name, count) in KIND_NAMES.iter().zip(self.instructions) {
             write!(f, "\t{name}={count}")?;
         }
+        let [text, main_text] = self.loop_text;
         write!(f, "\tloop={}\tloop_main={}", self.loop_instructions, self.loop_main)?;
+        write!(f, "\tloop_text={text}\tloop_main_text={main_text}")?;
         for (name, requests) in [("loads", self.global_loads), ("stores", self.global_stores)] {
             write!(f, "\t{name}={}\t{name}_sectors={}", requests.requests, requests.transfers)?;
         }
@@ -263,8 +319,9 @@ impl Kernel {
     }
 
     /// Returns the range of basic blocks of the main loop, and the main kind: `mma` if the kernel
-    /// has such instructions, else the more frequent one of `f64` and `f32` arithmetic. Returns
-    /// `None` if no loop has instructions of the main kind.
+    /// has such instructions, else the more frequent one of `f64` and `f32` arithmetic. The main
+    /// loop is the shortest loop that contains at least half of the main kind's instructions in
+    /// loops. Returns `None` if no loop has instructions of the main kind.
     fn main_loop(&self) -> Option<(Range<usize>, Kind)> {
         let kinds: Vec<_> = (0..self.blocks.len()).map(|number| self.kinds(number)).collect();
         let total = |range: Range<usize>, kind: Kind| -> u64 {
@@ -278,16 +335,11 @@ impl Kernel {
         } else {
             Kind::Float
         };
-        let loops: Vec<_> = self.loops().collect();
-        let is_innermost = |range: &Range<usize>| {
-            let contains =
-                |other: &Range<usize>| range.start <= other.start && other.end <= range.end;
-            !loops.iter().any(|other| other != range && contains(other))
-        };
-        let innermost = loops.iter().filter(|range| is_innermost(range));
-        let counted = innermost.map(|range| (total(range.clone(), main), range));
-        let (count, range) = counted.max_by_key(|(count, range)| (*count, range.start))?;
-        (count > 0).then(|| (range.clone(), main))
+        let loops: Vec<_> = self.loops().map(|range| (total(range.clone(), main), range)).collect();
+        let most = loops.iter().map(|(count, _)| *count).max().filter(|count| *count > 0)?;
+        let candidates = loops.into_iter().filter(|(count, _)| 2 * count >= most);
+        let (_, range) = candidates.min_by_key(|(_, range)| (range.len(), range.start))?;
+        Some((range, main))
     }
 
     /// Returns the loops, as ranges of basic blocks from the target of a backward branch to the

@@ -169,7 +169,7 @@ fn each_instruction_counts_for_the_unit_that_executes_it() {
 }
 
 #[test]
-fn the_main_loop_is_the_innermost_one_with_the_most_arithmetic() {
+fn the_main_loop_is_the_shortest_one_with_most_arithmetic() {
     let body = "\tmov.u32 %r1, 0;\n\tmov.f32 %f0, 0f00000000;\nOUTER:\n\tmov.u32 %r2, 0;\n\
                 \tadd.f32 %f0, %f0, %f0;\nINNER:\n\tfma.rn.f32 %f0, %f0, %f0, %f0;\n\
                 \tfma.rn.f32 %f0, %f0, %f0, %f0;\n\tadd.s32 %r2, %r2, 1;\n\
@@ -177,6 +177,11 @@ fn the_main_loop_is_the_innermost_one_with_the_most_arithmetic() {
                 \tsetp.lt.u32 %p1, %r1, 3;\n\t@%p1 bra OUTER;\n";
     let counters = count(&module("", body), 32, &[0; 4]).unwrap();
     assert_eq!((counters.loop_instructions, counters.loop_main), (3 * 5 * 5, 3 * 5 * 2));
+    assert_eq!(counters.loop_text, [5, 2]);
+    // The outer loop has more than twice as much arithmetic as the inner loop.
+    let sum = "\tadd.f32 %f0, %f0, %f0;\n";
+    let counters = count(&module("", &body.replace(sum, &sum.repeat(3))), 32, &[0; 4]).unwrap();
+    assert_eq!(counters.loop_text, [12, 5]);
 }
 
 #[test]
