@@ -126,8 +126,8 @@ impl<T: Element> Layer<T> for ContrastiveLossLayer<T> {
         let (x, t) = (distance.view(), similar.view());
         device.elementwise_loss_backward(&op, x, t, weight.view(), slope.view_mut())?;
         // The derivative of d² is 2·difference with respect to the first bottom, and −2·difference
-        // with respect to the second bottom. To follow these derivatives, `slope` is multiplied by
-        // 2 for the first bottom, and then by −1 for the second bottom.
+        // with respect to the second bottom. To compute the derivatives of d², `slope` is
+        // multiplied by 2 for the first bottom, and then by −1 for the second bottom.
         let axis = Axis::new(1, items.outer, items.extent)?;
         for (i, factor) in [(0, 2.0), (1, -1.0)] {
             device.scal(T::acc(factor), slope.view_mut())?;

@@ -10,8 +10,8 @@
 //! `filler.std` is `Some`. An enum field stores the number of its value, and has a setter besides
 //! the getter, such as `set_pool`.
 //!
-//! [`read_trained_net`], `read_net` and `read_solver` [upgrade] files in Caffe's older formats. All
-//! other readers of this module, such as [`read_binary`], leave the message in the file's format.
+//! [`read_trained_net`], `read_net` and `read_solver` [upgrade] files in Caffe's older formats.
+//! [`read_binary`] and similar readers leave the message in the file's format, without an upgrade.
 //!
 //! [`read_trained_net`] and [`read_solver_state`] also read HDF5 files (`.caffemodel.h5`,
 //! `.solverstate.h5`).

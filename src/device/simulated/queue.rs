@@ -2,8 +2,8 @@
 //!
 //! Decisions:
 //! - Work stays queued until a caller waits for the queue, or the queue exceeds its size limits.
-//!   Because of this delay, code that relies on one queue running before another, but does not call
-//!   `order_after`, reads stale bytes.
+//!   Because queued work is delayed, code that relies on one queue running before another, but does
+//!   not call `order_after`, reads stale bytes.
 //! - A wait for a queue runs all work of that queue. From other queues, the wait runs only the work
 //!   that the awaited queue was [ordered after](Queue::order_after). The rest of the work of other
 //!   queues stays queued, as the contract of `Memory` allows.

@@ -13,7 +13,8 @@
 //!   images share one GEMM.
 //! - `backward_input` runs `forward` on `dy` with flipped filters. With a stride above 1, or if the
 //!   image is much larger than the output, a GEMM instead computes the gradient of the im2col
-//!   matrix in blocks of channels. `col2im` adds each block of this matrix to the image.
+//!   matrix in blocks of channels. `col2im` adds each block of the im2col matrix's gradient to the
+//!   image.
 //! - `backward_filters` multiplies `dy` by the transposed im2col matrix, and distributes the rows
 //!   of the im2col matrix among threads. If the im2col matrix has few rows, the batch is also split
 //!   into at most eight parts, whose partial sums are added in order.

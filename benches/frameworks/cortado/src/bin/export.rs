@@ -1,6 +1,6 @@
 //! Writes a safetensors file with the weights of LeNet, trained on the example digits, and a file
 //! with the random numbers of the points as `f32`. The benchmark programs for other frameworks read
-//! both files.
+//! the weights and the random numbers.
 //!
 //! `cargo run --release --features export --bin export`
 
