@@ -134,6 +134,7 @@ pub use crate::{
 /// Runs the programs in the README and in the chapters of `docs` as doctests.
 #[cfg(all(doctest, feature = "image", feature = "tensor-io"))]
 #[doc = include_str!("../README.md")]
+#[doc = include_str!("../docs/many-machines.md")]
 #[doc = include_str!("../docs/use.md")]
 #[doc = include_str!("../docs/measure.md")]
 #[cfg_attr(feature = "onnx", doc = include_str!("../docs/onnx.md"))]

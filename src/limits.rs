@@ -38,6 +38,10 @@ pub(crate) const RESIZED_LEN: usize = 32 << 20;
 /// time step.
 #[cfg(feature = "net")]
 pub(crate) const TIME_STEPS: usize = 1 << 16;
+/// The maximum number of shards that a solver takes from a snapshot. A solver builds a train net for
+/// each of its shards.
+#[cfg(feature = "net")]
+pub(crate) const SHARDS: usize = 1024;
 /// The number of bytes that a reader of an HDF5 file may read in addition to [`EXPANDED_RATIO`]
 /// times the file's length. Because of links and B-trees, the reader may read the same bytes
 /// several times. For a valid HDF5 file with 1000 layers, the reader reads about 200 MB in total.
@@ -216,6 +220,7 @@ mod tests {
             format!("an enlarged image: {}", mib(RESIZED_LEN as u64)),
             format!("{} in addition", mib(HDF5_READ_FLOOR)),
             format!("{TIME_STEPS} time steps"),
+            format!("{SHARDS} shards"),
             format!("{WARNINGS} warnings"),
             format!("{QUOTED_CHARS} characters"),
         ] {

@@ -25,6 +25,7 @@ impl CaffeLog {
                 passed,
                 seconds,
                 waited,
+                waited_for_processes,
                 display,
             } => {
                 let speed = passed as f64 / seconds.max(f64::MIN_POSITIVE);
@@ -36,9 +37,11 @@ impl CaffeLog {
                 for (index, output) in outputs.iter().enumerate() {
                     info!(target: TARGET, "    Train net output #{index}: {}", score(output));
                 }
-                if let Some(wait) = waited {
+                let waits = [("data", waited), ("other processes", waited_for_processes)];
+                for (awaited, wait) in waits {
+                    let Some(wait) = wait else { continue };
                     let share = 100.0 * wait / seconds.max(f64::MIN_POSITIVE);
-                    info!(target: TARGET, "    Waited for data: {wait:.3}s, {share:.1}% of the time");
+                    info!(target: TARGET, "    Waited for {awaited}: {wait:.3}s, {share:.1}% of the time");
                 }
                 info!(target: TARGET, "Iteration {iteration}, lr = {}", format_g(rate));
             }

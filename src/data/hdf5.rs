@@ -148,6 +148,14 @@ impl Hdf5Rows {
         }))
     }
 
+    /// Reads and discards `count` rows.
+    ///
+    /// # Errors
+    /// Returns any error from [`read`](Self::read).
+    pub(crate) fn skip(&mut self, count: u64) -> Result<()> {
+        (0..count).try_for_each(|_| self.read().map(drop))
+    }
+
     /// Returns the number of the next row, counted from 0 over all epochs.
     pub fn position(&self) -> u64 {
         self.position

@@ -192,6 +192,11 @@ impl<T: Element> Prefetcher<T> {
         self.next_record
     }
 
+    /// Returns the number of the first record of the batch that follows the next `batches` batches.
+    pub(crate) fn record_after(&self, batches: u64) -> u64 {
+        self.next_record.saturating_add(self.batch_step.saturating_mul(batches))
+    }
+
     /// Returns the shape of a batch's data: batch, channels, height, width.
     pub fn shape(&self) -> [usize; 4] {
         self.shape

@@ -70,7 +70,12 @@ struct ReadThread {
     source: Box<dyn Source>,
     name: Arc<SourceName>,
     queues: Vec<Arc<ReaderQueues>>,
+    /// The number of the next record that the thread reads.
     number: u64,
+    /// The number of records that the thread skips after it has read one record for each reader.
+    gap: u64,
+    /// Whether the thread must skip `gap` records before it reads the next record.
+    skips_gap: bool,
 }
 
 /// The number of runs of records per reader: the reader thread fills one run while the caller
@@ -111,7 +116,37 @@ impl DataReader {
     /// # Errors
     /// Returns any error from [`new`](Self::new).
     pub fn resumed(source: Box<dyn Source>, skip: u64, first: u64, run: usize) -> Result<Self> {
-        let mut readers = Self::start(source, (skip, first), run, 1)?;
+        Self::strided(source, skip, (first, 1), run)
+    }
+
+    /// Like [`resumed`](Self::resumed), but gets only the records `first`, `first + stride`,
+    /// `first + 2 · stride`, …. If processes that train together use one such reader each, every
+    /// record reaches exactly one process.
+    ///
+    /// ```
+    /// use cortado::data::{DataReader, SourceRegistry};
+    ///
+    /// let source = SourceRegistry::default().open("digits:test?count=100")?;
+    /// let mut reader = DataReader::strided(source, 0, (1, 4), 8)?;
+    /// assert_eq!(reader.next_record(), 1);
+    /// reader.records()?;
+    /// reader.consume(2);
+    /// assert_eq!(reader.next_record(), 9);
+    /// # Ok::<(), cortado::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Returns any error from [`new`](Self::new), and [`Error::InvalidInput`] if `stride` is 0.
+    pub fn strided(
+        source: Box<dyn Source>,
+        skip: u64,
+        (first, stride): (u64, u64),
+        run: usize,
+    ) -> Result<Self> {
+        if stride == 0 {
+            return Err(Error::invalid_input("DataReader", "`stride` must be positive, found 0"));
+        }
+        let mut readers = Self::start(source, (skip, first), run, (1, stride - 1))?;
         readers.pop().ok_or_else(|| Error::InvalidData("DataReader: no reader".into()))
     }
 
@@ -126,14 +161,14 @@ impl DataReader {
         run: usize,
         count: usize,
     ) -> Result<Vec<Self>> {
-        Self::start(source, (skip, 0), run, count)
+        Self::start(source, (skip, 0), run, (count, 0))
     }
 
     fn start(
         mut source: Box<dyn Source>,
         (skip, first): (u64, u64),
         run: usize,
-        count: usize,
+        (count, gap): (usize, u64),
     ) -> Result<Vec<Self>> {
         for (argument, value) in [("run", run), ("count", count)] {
             if !(1..=MAX_RUN_LEN).contains(&value) {
@@ -147,8 +182,14 @@ impl DataReader {
         result.map_err(|error| error.context(name.source.clone()))?;
         let name = Arc::new(name);
         let queues: Vec<_> = (0..count).map(|_| Arc::new(ReaderQueues::new(run))).collect();
-        let read_thread =
-            ReadThread { source, name: Arc::clone(&name), queues: queues.clone(), number: first };
+        let read_thread = ReadThread {
+            source,
+            name: Arc::clone(&name),
+            queues: queues.clone(),
+            number: first,
+            gap,
+            skips_gap: false,
+        };
         let thread = Arc::new(JoinOnDrop::spawn("cortado-read", || read_thread.run())?);
         let readers = (first..).zip(queues).map(|(number, queues)| Self {
             name: Arc::clone(&name),
@@ -156,7 +197,7 @@ impl DataReader {
             run: None,
             consumed: 0,
             number,
-            stride: count as u64,
+            stride: gap + count as u64,
             _thread: Arc::clone(&thread),
         });
         Ok(readers.collect())
@@ -220,8 +261,8 @@ impl DataReader {
         self.number
     }
 
-    /// Returns the number of readers, which is the difference between the numbers of successive
-    /// records of one reader.
+    /// Returns the difference between the numbers of successive records of this reader: the number of
+    /// readers, or the argument `stride` of [`strided`](Self::strided).
     pub fn stride(&self) -> u64 {
         self.stride
     }
@@ -315,6 +356,11 @@ impl ReadThread {
             if runs.iter().all(Option::is_none) {
                 break;
             }
+            if self.skips_gap && self.gap > 0 {
+                self.source.skip(self.gap)?;
+                self.number += self.gap;
+            }
+            self.skips_gap = true;
             for run in runs.iter_mut() {
                 match run {
                     Some(run) => {

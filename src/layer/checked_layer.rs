@@ -155,6 +155,13 @@ impl<T: Element> Layer<T> for CheckedLayer<T> {
         }
     }
 
+    fn skip_passes(&mut self, passes: u64) -> Result<bool> {
+        match self.stage {
+            Stage::Reshape => self.layer.skip_passes(passes),
+            _ => invalid("skip_passes: called before reshape"),
+        }
+    }
+
     fn params(&self) -> &[Blob<T>] {
         self.layer.params()
     }

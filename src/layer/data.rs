@@ -1,6 +1,6 @@
 //! The layers Data, ImageData and WindowData, which read batches of records.
 
-use super::{position, prelude::*};
+use super::{position, prelude::*, shard::Shard};
 use crate::{
     data::{
         Color, DataReader, DataTransformer, ImageList, PrefetchOptions, Prefetcher, Source,
@@ -12,6 +12,8 @@ use std::time::Duration;
 
 /// A layer whose tops hold batches of records from a source. Background threads prefetch and
 /// transform the records. The first top holds the data; the optional second top holds the labels.
+///
+/// In a run with several shards, the layer takes the records of its [`Shard`].
 ///
 /// The field `source` is the path of a database, or a string that starts with a scheme of the
 /// [`SourceRegistry`](crate::data::SourceRegistry). The layer detects the kind of database from the
@@ -33,6 +35,9 @@ pub struct DataLayer<T: Element> {
     kind: &'static str,
     prefetcher: Prefetcher<T>,
     source_settings: SourceSettings,
+    /// The record at which the next batch starts, if the layer has skipped batches since the last
+    /// one. The next forward pass moves the prefetcher to this record.
+    skipped_to: Option<u64>,
 }
 
 /// The settings with which a data layer reads its source, so that the layer can reopen the source
@@ -44,14 +49,18 @@ struct SourceSettings {
     skip: u64,
     /// The number of records that the reader thread passes to the prefetching thread at a time.
     records_per_run: usize,
+    /// The shard whose records the layer takes.
+    shard: Shard,
 }
 
 type OpenSource = dyn Fn() -> Result<Box<dyn Source>> + Send;
 
 impl SourceSettings {
-    /// Opens the source and starts a reader thread at record number `first`.
+    /// Opens the source and starts a reader thread at the shard's first record whose number is at
+    /// least `first`.
     fn start(&self, first: u64) -> Result<DataReader> {
-        DataReader::resumed((self.open)()?, self.skip, first, self.records_per_run)
+        let records = (self.shard.first_record_from(first), self.shard.count);
+        DataReader::strided((self.open)()?, self.skip, records, self.records_per_run)
     }
 }
 
@@ -171,11 +180,29 @@ impl<T: Element> DataLayer<T> {
             transformer,
             skip: skip.into(),
             records_per_run,
+            shard: cx.shard.in_phase(cx.phase),
         };
         let (reader, transformer) =
             (source_settings.start(0)?, source_settings.transformer.clone());
         let prefetcher = Prefetcher::new(cx.device, reader, transformer, options)?;
-        Ok(Self { kind, prefetcher, source_settings })
+        Ok(Self { kind, prefetcher, source_settings, skipped_to: None })
+    }
+}
+
+impl<T: Element> DataLayer<T> {
+    fn next_record(&self) -> u64 {
+        self.skipped_to.unwrap_or_else(|| self.prefetcher.next_record())
+    }
+
+    /// Moves the prefetcher to the shard's first record whose number is at least `position`.
+    fn seek(&mut self, position: u64) -> Result<()> {
+        if self.source_settings.shard.first_record_from(position) != self.prefetcher.next_record() {
+            let (reader, transformer) =
+                (self.source_settings.start(position)?, self.source_settings.transformer.clone());
+            self.prefetcher.restart(reader, transformer)?;
+        }
+        self.skipped_to = None;
+        Ok(())
     }
 }
 
@@ -193,17 +220,19 @@ impl<T: Element> Layer<T> for DataLayer<T> {
     }
 
     fn state(&self) -> Result<Option<LayerState>> {
-        position::state(self.prefetcher.next_record())
+        position::state(self.next_record())
     }
 
     fn set_state(&mut self, state: &LayerState) -> Result<()> {
-        let position = position::of(state)?;
-        if position == self.prefetcher.next_record() {
-            return Ok(());
+        self.seek(position::of(state)?)
+    }
+
+    fn skip_passes(&mut self, passes: u64) -> Result<bool> {
+        let skipped_records = self.prefetcher.record_after(passes) - self.prefetcher.next_record();
+        if passes > 0 {
+            self.skipped_to = Some(self.next_record().saturating_add(skipped_records));
         }
-        let (reader, transformer) =
-            (self.source_settings.start(position)?, self.source_settings.transformer.clone());
-        self.prefetcher.restart(reader, transformer)
+        Ok(true)
     }
 
     fn reshape(&mut self, _: &[Blob<T>], top: &mut [Blob<T>]) -> Result<()> {
@@ -213,6 +242,9 @@ impl<T: Element> Layer<T> for DataLayer<T> {
     }
 
     fn forward(&mut self, _: &AnyDevice, _: &[Blob<T>], top: &[Blob<T>]) -> Result<()> {
+        if let Some(position) = self.skipped_to {
+            self.seek(position)?;
+        }
         let batch = self.prefetcher.next()?;
         let data = top[0].swap_data(&batch.data);
         let result = data.and_then(|()| top.get(1).map_or(Ok(()), |l| l.swap_data(&batch.label)));

@@ -50,7 +50,7 @@ impl DropoutLayer {
             ));
         }
         let keep = (cx.phase == Phase::Train).then_some(1.0 - f64::from(ratio));
-        Ok(Self { keep, key: cx.key, passes: 0 })
+        Ok(Self { keep, key: cx.pass_key(), passes: 0 })
     }
 
     /// Computes `y` from `x` in the forward pass, or `dx` from `dy` in the backward pass.
@@ -104,5 +104,10 @@ impl<T: Element> Layer<T> for DropoutLayer {
     fn set_state(&mut self, state: &LayerState) -> Result<()> {
         self.passes = position::of(state)?;
         Ok(())
+    }
+
+    fn skip_passes(&mut self, passes: u64) -> Result<bool> {
+        self.passes = self.passes.saturating_add(passes);
+        Ok(true)
     }
 }

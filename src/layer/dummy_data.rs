@@ -51,7 +51,7 @@ impl DummyDataLayer {
         };
         let fillers = one_per_top("data_filler", &fillers, tops)?;
         let shapes = shapes(&dummy, tops)?;
-        Ok(Self { shapes, fillers, key: cx.key, has_filled_tops: false, passes: 0 })
+        Ok(Self { shapes, fillers, key: cx.pass_key(), has_filled_tops: false, passes: 0 })
     }
 }
 
@@ -132,5 +132,10 @@ impl<T: Element> Layer<T> for DummyDataLayer {
     fn set_state(&mut self, state: &LayerState) -> Result<()> {
         self.passes = position::of(state)?;
         Ok(())
+    }
+
+    fn skip_passes(&mut self, passes: u64) -> Result<bool> {
+        self.passes = self.passes.saturating_add(passes);
+        Ok(true)
     }
 }

@@ -1,12 +1,14 @@
 //! The HDF5Data layer: batches from HDF5 files.
 
-use super::{position, prelude::*};
+use super::{position, prelude::*, shard::Shard};
 use crate::{data::Hdf5Rows, proto::LayerState};
 
 /// A layer whose tops hold batches of rows from HDF5 files. The text file `source` lists the HDF5
 /// files, one per line. Each top holds `batch_size` rows of the dataset with the same name as the
 /// top. A batch may span several HDF5 files. After the last HDF5 file, the layer continues with the
 /// first file.
+///
+/// In a run with several shards, the layer takes the rows of its [`Shard`].
 ///
 /// With `shuffle`, the layer shuffles the files, and the rows within each file, in every epoch.
 ///
@@ -25,6 +27,7 @@ pub struct Hdf5DataLayer {
     rows: Hdf5Rows,
     batch: usize,
     tops: usize,
+    shard: Shard,
 }
 
 impl Hdf5DataLayer {
@@ -44,8 +47,10 @@ impl Hdf5DataLayer {
             return invalid("hdf5_data_param: batch_size must be positive");
         }
         let shuffle = data.shuffle().then(|| cx.key.named_child("shuffle"));
-        let rows = Hdf5Rows::open(data.source(), &param.top, batch, shuffle)?;
-        Ok(Self { rows, batch, tops: param.top.len() })
+        let mut rows = Hdf5Rows::open(data.source(), &param.top, batch, shuffle)?;
+        let shard = cx.shard.in_phase(cx.phase);
+        rows.skip(shard.index)?;
+        Ok(Self { rows, batch, tops: param.top.len(), shard })
     }
 }
 
@@ -70,7 +75,13 @@ impl<T: Element> Layer<T> for Hdf5DataLayer {
     }
 
     fn set_state(&mut self, state: &LayerState) -> Result<()> {
-        self.rows.seek(position::of(state)?)
+        self.rows.seek(self.shard.first_record_from(position::of(state)?))
+    }
+
+    fn skip_passes(&mut self, passes: u64) -> Result<bool> {
+        let rows = (self.batch as u64).saturating_mul(self.shard.count).saturating_mul(passes);
+        self.rows.seek(self.rows.position().saturating_add(rows))?;
+        Ok(true)
     }
 
     fn forward(&mut self, _: &AnyDevice, _: &[Blob<T>], top: &[Blob<T>]) -> Result<()> {
@@ -82,6 +93,7 @@ impl<T: Element> Layer<T> for Hdf5DataLayer {
                 let to = &mut data[item * row.len()..][..row.len()];
                 to.iter_mut().zip(row).for_each(|(to, from)| *to = T::from_f64(*from));
             }
+            self.rows.skip(self.shard.count - 1)?;
         }
         Ok(())
     }

@@ -42,12 +42,19 @@ impl Hdf5OutputLayer {
     /// Creates the layer.
     ///
     /// # Errors
-    /// Returns [`Error::InvalidData`] if the definition gives no `file_name`, or if the crate is
-    /// built without the feature `hdf5`.
-    pub fn new(param: &LayerParameter, _: &LayerContext<'_>) -> Result<Self> {
+    /// Returns [`Error::InvalidData`] if the definition gives no `file_name`, if the net belongs to
+    /// a run with several shards, or if the crate is built without the feature `hdf5`.
+    pub fn new(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
         let path = param.hdf5_output_param.clone().unwrap_or_default().file_name().to_owned();
         if path.is_empty() {
             return invalid("hdf5_output_param: file_name is required");
+        }
+        if cx.shard.count > 1 {
+            let count = cx.shard.count;
+            return invalid(format!(
+                "HDF5Output cannot write one file in a run with {count} shards; remove the layer \
+                 or train with one shard"
+            ));
         }
         check_hdf5_names(iter::empty())?;
         let datasets = [BlobProto::default(), BlobProto::default()];

@@ -1,5 +1,6 @@
 //! The [`Layer`] trait, and the types that a net passes to its layers.
 
+use super::shard::Shard;
 use crate::{
     blob::Blob,
     data::SourceRegistry,
@@ -14,12 +15,13 @@ use std::{any::Any, ops::RangeInclusive, time::Duration};
 /// Settings that a net passes to the constructor and to [`Layer::setup`] of each of its layers.
 ///
 /// ```
-/// use cortado::{LayerRegistry, data::SourceRegistry, layer::LayerContext, op::RngKey};
+/// use cortado::{LayerRegistry, data::SourceRegistry, layer::{LayerContext, Shard}, op::RngKey};
 /// use cortado::{prelude::*, proto::{LayerParameter, Phase, parse_text}};
 ///
 /// let (device, sources) = (AnyDevice::new(&CpuDevice::new()), SourceRegistry::default());
 /// let (phase, key) = (Phase::Test, RngKey::new(1));
-/// let cx = LayerContext { device: &device, phase, key, sources: &sources };
+/// let shard = Shard::WHOLE;
+/// let cx = LayerContext { device: &device, phase, key, shard, sources: &sources };
 /// let param: LayerParameter = parse_text(r#"type: "Sigmoid""#, "layer")?;
 /// assert_eq!(LayerRegistry::<f32>::standard().make(&param, &cx)?.kind(), "Sigmoid");
 /// # Ok::<(), cortado::Error>(())
@@ -30,10 +32,26 @@ pub struct LayerContext<'a> {
     pub device: &'a AnyDevice,
     /// The phase of the net: training or testing.
     pub phase: Phase,
-    /// The key of the layer's random number streams; every layer has a different key.
+    /// The key of the layer's random number streams; every layer has a different key. The nets of
+    /// all shards of a run use the same keys, so that their parameters have the same initial values
+    /// and their data layers shuffle in the same order. Forward passes use
+    /// [`pass_key`](Self::pass_key).
     pub key: RngKey,
+    /// The shard of the training run to which the net belongs.
+    pub shard: Shard,
     /// The registry through which data layers open their record sources.
     pub sources: &'a SourceRegistry,
+}
+
+impl LayerContext<'_> {
+    /// Returns the key of random numbers that differ among the shards of a run, such as the masks of
+    /// Dropout. Without shards and in the TEST phase, returns [`key`](Self::key).
+    pub fn pass_key(&self) -> RngKey {
+        match self.shard.in_phase(self.phase) {
+            Shard { count: 1, .. } => self.key,
+            Shard { index, .. } => self.key.named_child("shard").child(index),
+        }
+    }
 }
 
 /// Flags for the gradients that a layer's backward pass must compute.
@@ -278,6 +296,21 @@ pub trait Layer<T: Element>: Any + Send {
     fn set_state(&mut self, state: &LayerState) -> Result<()> {
         let _ = state;
         Err(Error::InvalidData(format!("{} has no state to restore", self.kind())))
+    }
+
+    /// Changes the layer's state as `passes` forward passes would, without computing the tops.
+    /// Returns `false`, without any change, if the layer cannot skip passes because its state
+    /// depends on the values of its bottoms. Several processes divide the batches of a test net
+    /// among themselves only if all layers of the net can skip passes.
+    ///
+    /// The default implementation does nothing. It returns whether the layer has no
+    /// [`state`](Self::state).
+    ///
+    /// # Errors
+    /// Returns any error from [`state`](Self::state) and [`set_state`](Self::set_state).
+    fn skip_passes(&mut self, passes: u64) -> Result<bool> {
+        let _ = passes;
+        Ok(self.state()?.is_none())
     }
 
     /// Returns the layer's parameters.

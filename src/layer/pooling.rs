@@ -198,4 +198,11 @@ impl<T: Element> Layer<T> for PoolingLayer<T> {
         }
         Ok(())
     }
+
+    fn skip_passes(&mut self, passes: u64) -> Result<bool> {
+        if let Some(stochastic) = &mut self.stochastic {
+            stochastic.set_draws(stochastic.draws().saturating_add(passes));
+        }
+        Ok(true)
+    }
 }

@@ -26,7 +26,7 @@ impl<T: Element> StochasticPooling<T> {
     pub(super) fn new(cx: &LayerContext<'_>) -> Result<Self> {
         let (positive_part, means) = (Blob::new(cx.device, &[0])?, Blob::new(cx.device, &[0])?);
         Ok(Self {
-            key: cx.key,
+            key: cx.pass_key(),
             draws: 0,
             uniform: Blob::new(cx.device, &[0])?,
             positive_part,

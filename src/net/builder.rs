@@ -13,7 +13,7 @@ use crate::{
     device::{AnyDevice, Device},
     element::{Element, compiled_for},
     error::{Error, Result},
-    layer::{Layer, LayerContext, LayerRegistry},
+    layer::{Layer, LayerContext, LayerRegistry, Shard},
     op::RngKey,
     proto::{
         self, BlobProto, LayerParameter, NetParameter, NetState, ParamSpec, Phase,
@@ -50,6 +50,7 @@ pub struct NetBuilder<T: Element> {
     stages: Vec<String>,
     seed: u64,
     reuse_memory: bool,
+    shard: Shard,
     registry: LayerRegistry<T>,
     sources: SourceRegistry,
 }
@@ -64,6 +65,7 @@ impl<T: Element> Net<T> {
             stages: Vec::new(),
             seed: 0,
             reuse_memory: false,
+            shard: Shard::WHOLE,
             registry: LayerRegistry::standard(),
             sources: SourceRegistry::default(),
         }
@@ -106,6 +108,13 @@ impl<T: Element> NetBuilder<T> {
     #[must_use]
     pub fn reuse_memory(self, reuse: bool) -> Self {
         Self { reuse_memory: reuse, ..self }
+    }
+
+    /// Sets the shard of the training run to which the net belongs; [`Shard::WHOLE`] by default. The
+    /// data layers of the net take the records of this shard.
+    #[must_use]
+    pub fn shard(self, shard: Shard) -> Self {
+        Self { shard, ..self }
     }
 
     /// Sets the registry that creates the layers of the net. By default, nets use the standard
@@ -276,6 +285,7 @@ impl<'a, T: Element> Construction<'a, T> {
             device: &builder.device,
             phase: param.phase(),
             key: RngKey::new(builder.seed).named_child(param.name()),
+            shard: builder.shard,
             sources: &builder.sources,
         };
         let layer = builder.registry.make(&param, &cx)?;

@@ -229,6 +229,24 @@ impl<T: Element> Net<T> {
         self.nodes.get(index).map(|node| &*node.layer)
     }
 
+    /// Returns the learnable parameters whose gradients the backward pass computes.
+    pub(crate) fn params_with_gradients(&self) -> impl Iterator<Item = &Param<T>> {
+        let is_trained = |id: usize| {
+            let mut params = self.params.iter().enumerate();
+            params.any(|(other, param)| {
+                (other == id || param.owner == Some(id)) && param.lr_mult != Some(0.0)
+            })
+        };
+        self.learnable.iter().filter(move |&&id| is_trained(id)).map(|&id| &self.params[id])
+    }
+
+    /// Returns the parameters that forward passes change and no solver updates, such as the
+    /// statistics of BatchNorm.
+    pub(crate) fn statistics(&self) -> impl Iterator<Item = &Param<T>> {
+        let learnable = self.learnable.iter().map(|&id| &self.params[id]);
+        learnable.filter(|param| !self.nodes[param.layer].layer.params_are_trainable())
+    }
+
     pub(super) fn layer_index(&self, name: &str) -> Option<usize> {
         self.nodes.iter().position(|node| node.param.name() == name)
     }

@@ -58,6 +58,35 @@ impl<T: Element> Net<T> {
         )
     }
 
+    /// Changes the states of all layers as `passes` forward passes would, without computing anything.
+    /// Returns `false`, without any change, if a layer of the net cannot
+    /// [skip passes](crate::layer::Layer::skip_passes).
+    ///
+    /// ```
+    /// use cortado::{prelude::*, proto::parse_text};
+    ///
+    /// let text = r#"layer { name: "data" type: "Data" top: "image" top: "label"
+    ///     data_param { source: "digits:test?count=100" batch_size: 10 } }"#;
+    /// let mut net = Net::<f32>::builder(&CpuDevice::new()).build(&parse_text(text, "net")?)?;
+    /// assert!(net.skip_passes(3)?);
+    /// assert_eq!(net.run_state()?.layer[0].position(), 30); // the next record
+    /// # Ok::<(), cortado::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Returns any error from the layers. Each error gives the layer's name and type.
+    pub fn skip_passes(&mut self, passes: u64) -> Result<bool> {
+        for passes in [0, passes] {
+            for index in 0..self.nodes.len() {
+                let outcome = self.nodes[index].layer.skip_passes(passes);
+                if !outcome.map_err(|error| self.in_layer(index, error))? {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
+    }
+
     fn restore_layers(&mut self, state: &NetRunState) -> Result<()> {
         let (mut states, mut unknown_count) = (BTreeMap::new(), 0);
         for state in &state.layer {

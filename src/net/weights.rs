@@ -134,6 +134,24 @@ impl<T: Element> Net<T> {
         Ok(())
     }
 
+    /// Makes this net share the values of all trainable parameters of `source`, a net with the same
+    /// definition. The nets share neither gradients nor the parameters that forward passes change,
+    /// such as the statistics of BatchNorm.
+    pub(crate) fn share_trainable_with(&mut self, source: &Self) -> Result<()> {
+        for index in 0..self.nodes.len() {
+            let Some(from) = source.nodes.get(index) else { continue };
+            let layer = &mut self.nodes[index].layer;
+            if !layer.params_are_trainable() {
+                continue;
+            }
+            let mut params = layer.params_mut().iter_mut().zip(from.layer.params());
+            let result = params.try_for_each(share_data);
+            result.map_err(|error| self.in_layer(index, error))?;
+        }
+        self.refresh_params();
+        Ok(())
+    }
+
     /// Converts the net to a `NetParameter` message that holds the values of the parameters. With
     /// `diffs`, the message also holds the gradients of the parameters.
     ///

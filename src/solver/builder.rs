@@ -1,24 +1,29 @@
 //! Construction of a solver from its definition.
 
 use super::{
+    agreement::agree_on_settings,
     event::Action,
     lr_policy::LrPolicy,
-    nets::Nets,
+    nets::{self, Nets},
     on_nan::OnNan,
     param_state::ParamState,
+    processes::Processes,
     registry::MethodRegistry,
+    shard_range::ShardRange,
     snapshot::check_writable,
     training_run::{LastDisplay, Observers, Solver},
     update::regularization,
 };
 use crate::{
+    communicator::Communicator,
     data::SourceRegistry,
     device::Device,
     element::{Element, compiled_for},
     error::{Error, Result},
     layer::LayerRegistry,
+    limits,
     net::{Net, NetBuilder},
-    proto::{self, SolverParameter},
+    proto::{self, SolverParameter, SolverState},
 };
 use std::{
     path::{Path, PathBuf},
@@ -52,6 +57,9 @@ pub struct SolverBuilder<T: Element> {
     nets: NetBuilder<T>,
     methods: MethodRegistry<T>,
     snapshot: Option<PathBuf>,
+    communicator: Option<Box<dyn Communicator>>,
+    shards: Option<usize>,
+    allow_other_shards: bool,
 }
 
 impl<T: Element> Solver<T> {
@@ -59,7 +67,14 @@ impl<T: Element> Solver<T> {
     /// solver methods.
     pub fn builder(device: &impl Device) -> SolverBuilder<T> {
         let (nets, methods) = (Net::builder(device), MethodRegistry::standard());
-        SolverBuilder { nets, methods, snapshot: None }
+        SolverBuilder {
+            nets,
+            methods,
+            snapshot: None,
+            communicator: None,
+            shards: None,
+            allow_other_shards: false,
+        }
     }
 
     /// Builds the solver that a text file defines. File names in the definition are relative to the
@@ -108,6 +123,63 @@ impl<T: Element> SolverBuilder<T> {
         Self { snapshot: Some(snapshot.as_ref().into()), ..self }
     }
 
+    /// Connects the solver to the solvers of other processes, which train together. By default, the
+    /// solver trains alone. The number of processes is a power of two.
+    ///
+    /// Every process calls the same methods of its solver in the same order: the methods that train,
+    /// test or write snapshots exchange data with the other processes. Process 0 writes the
+    /// snapshots. An [`Action`] of any process is the action of all processes. After an error, the
+    /// solver leaves the run, and the other processes fail with [`Error::Communication`].
+    ///
+    /// ```
+    /// use cortado::{communicator::ThreadCommunicator, prelude::*, proto::parse_text};
+    /// use std::thread;
+    ///
+    /// const TEXT: &str = r#"base_lr: 0.5 lr_policy: "fixed" snapshot_after_train: false
+    ///     net_param {
+    ///       layer { name: "data" type: "Data" top: "x" top: "label"
+    ///         data_param { source: "digits:train?count=64" batch_size: 4 } }
+    ///       layer { name: "ip" type: "InnerProduct" bottom: "x" top: "y"
+    ///         inner_product_param { num_output: 10 } }
+    ///       layer { name: "loss" type: "SoftmaxWithLoss" bottom: "y" bottom: "label" } }"#;
+    /// let train = |communicator| -> Result<Vec<f32>> {
+    ///     let builder = Solver::<f32>::builder(&CpuDevice::new()).communicator(communicator);
+    ///     let mut solver = builder.shards(4).build(parse_text(TEXT, "solver")?)?;
+    ///     solver.step(3)?;
+    ///     solver.net().params()[0].blob().to_vec()
+    /// };
+    /// let weights = |processes| -> Vec<Vec<f32>> {
+    ///     let group = ThreadCommunicator::group(processes);
+    ///     let threads: Vec<_> = group.into_iter().map(|c| thread::spawn(move || train(c))).collect();
+    ///     threads.into_iter().map(|thread| thread.join().unwrap().unwrap()).collect()
+    /// };
+    /// assert_eq!(weights(1)[0], weights(2)[1]); // bit-identical for any number of processes
+    /// ```
+    #[must_use]
+    pub fn communicator(self, communicator: impl Communicator + 'static) -> Self {
+        Self { communicator: Some(Box::new(communicator)), ..self }
+    }
+
+    /// Sets the number of shards, which is a power of two and at least the number of processes. The
+    /// default is the number of shards in the snapshot from which the solver
+    /// [resumes](Self::resume), or else the number of processes.
+    ///
+    /// Each shard has a train net with its own batches. The gradient of an iteration is the mean over
+    /// the shards, so `shards` multiplies the effective batch size. Results depend on the number of
+    /// shards, but not on the number of processes.
+    #[must_use]
+    pub fn shards(self, shards: usize) -> Self {
+        Self { shards: Some(shards), ..self }
+    }
+
+    /// Sets whether the solver may resume from a snapshot of a run with another number of shards. The
+    /// default is `false`. The data layers go on with the first records that the earlier run did not
+    /// use, but the results differ from those of the earlier run.
+    #[must_use]
+    pub fn allow_other_shards(self, allow: bool) -> Self {
+        Self { allow_other_shards: allow, ..self }
+    }
+
     /// Builds the solver that a text file defines, like [`Solver::from_file`].
     ///
     /// # Errors
@@ -122,7 +194,9 @@ impl<T: Element> SolverBuilder<T> {
     /// Builds the solver that `param` defines, and the solver's nets.
     ///
     /// # Errors
-    /// Returns [`Error::InvalidData`] for an invalid definition, any error from building the nets,
+    /// Returns [`Error::InvalidData`] for an invalid definition, an invalid number of shards or
+    /// processes, and processes that do not have the same definition, weights and settings. Returns
+    /// any error from building the nets,
     /// and any error from [`Solver::restore`] for a solver that [resumes](Self::resume).
     pub fn build(self, param: SolverParameter) -> Result<Solver<T>> {
         compiled_for!(T, fn(SolverBuilder<T>, SolverParameter) -> Result<Solver<T>> = SolverBuilder::construct)(
@@ -145,17 +219,33 @@ impl<T: Element> SolverBuilder<T> {
             let run = state.as_ref().and_then(|state| state.run.as_ref());
             param.random_seed = run.and_then(|run| run.random_seed).or(param.random_seed);
         }
+        let mut processes = match self.communicator {
+            Some(communicator) => Processes::new(communicator)?,
+            None => Processes::single(),
+        };
+        let shards = match self.shards {
+            Some(shards) => shards,
+            None => snapshot_shards(state.as_ref())?.unwrap_or(processes.size()),
+        };
+        let shards = ShardRange::new(shards, &processes)?;
+        let seed =
+            agree_on_settings::<T>(&mut processes, &param, shards.count, nets::seed(&param))?;
         let method = self.methods.make(&param)?;
         let lr_policy = LrPolicy::new(&param)?;
         let regularization = regularization(&param)?;
-        let nets = Nets::new(&param, self.nets)?;
+        let nets = Nets::new(&param, self.nets, seed, shards)?;
         let history = ParamState::new(&nets.train, method.histories())?;
-        check_writable(&param, &nets.train)?;
+        if processes.rank() == 0 {
+            check_writable(&param, &nets.train)?;
+        }
         let mut solver = Solver {
             param,
             lr_policy,
             regularization,
             nets,
+            processes,
+            shards,
+            allow_other_shards: self.allow_other_shards,
             method,
             state: history,
             iteration: 0,
@@ -165,6 +255,7 @@ impl<T: Element> SolverBuilder<T> {
                 time: Instant::now(),
                 iteration: 0,
                 data_wait: Duration::ZERO,
+                process_wait: Duration::ZERO,
             },
             on_nan: OnNan::default(),
             warned: false,
@@ -175,7 +266,21 @@ impl<T: Element> SolverBuilder<T> {
         if let (Some(state), Some(path)) = (&state, &self.snapshot) {
             solver.resume(state, path)?;
         }
+        solver.agree_on_nets()?;
         Ok(solver)
+    }
+}
+
+/// Returns the number of shards of the run that wrote a snapshot; `None` for Caffe's snapshots.
+fn snapshot_shards(state: Option<&SolverState>) -> Result<Option<usize>> {
+    let Some(run) = state.and_then(|state| state.run.as_ref()) else { return Ok(None) };
+    match usize::try_from(run.shards()) {
+        Ok(shards) if (1..=limits::SHARDS).contains(&shards) => Ok(Some(shards)),
+        _ => Err(Error::InvalidData(format!(
+            "snapshot: expected 1 to {} shards, found {}",
+            limits::SHARDS,
+            run.shards()
+        ))),
     }
 }
 

@@ -47,7 +47,7 @@ pub enum Event<'a> {
     Iterated {
         /// The number of updates made so far.
         iteration: usize,
-        /// The objective of the iteration, averaged over `iter_size` batches.
+        /// The objective of the iteration, averaged over `iter_size` batches and over all shards.
         loss: f64,
         /// The mean objective of the last `average_loss` iterations.
         smoothed: f64,
@@ -56,6 +56,9 @@ pub enum Event<'a> {
         /// The total time for which the train net has waited for data; `None` if the net reads no
         /// data.
         waited: Option<Duration>,
+        /// The total time for which the solver has waited for other processes; `None` in a run with
+        /// one process.
+        waited_for_processes: Option<Duration>,
     },
     /// Like [`Event::Iterated`], but with the net's outputs. The solver reports this event only
     /// every `display` iterations.
@@ -66,7 +69,7 @@ pub enum Event<'a> {
         loss: f64,
         /// The learning rate of the next update.
         rate: f64,
-        /// The outputs of the train net.
+        /// The outputs of the train net, averaged over all shards.
         outputs: &'a [Score],
         /// The number of iterations since the previous `Displayed` event.
         passed: usize,
@@ -75,6 +78,9 @@ pub enum Event<'a> {
         /// The part of `seconds` for which the train net waited for data; `None` if the net reads
         /// no data.
         waited: Option<f64>,
+        /// The part of `seconds` for which the solver waited for other processes; `None` in a run
+        /// with one process.
+        waited_for_processes: Option<f64>,
         /// The number of iterations between two `Displayed` events.
         display: usize,
     },
@@ -104,7 +110,7 @@ pub enum Event<'a> {
         /// The number of updates made so far.
         iteration: usize,
         /// The L2 norm of the gradient before clipping. The gradient is the sum over `iter_size`
-        /// batches.
+        /// batches, averaged over all shards.
         norm: f64,
         /// The L2 norm of the gradient after clipping, which is `clip_gradients`.
         limit: f64,
@@ -122,6 +128,8 @@ pub enum Event<'a> {
         /// whether the value is in a parameter or in a top, and the index of the parameter or the
         /// name of the top. `None` if only the objective is NaN or infinite.
         first: Option<(&'a str, TracedBlob, &'a str)>,
+        /// The shard to whose train net `first` belongs.
+        shard: usize,
     },
     /// The solver starts to test a test net.
     Testing {

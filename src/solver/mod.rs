@@ -30,6 +30,7 @@
 //! # Ok::<(), cortado::Error>(())
 //! ```
 
+mod agreement;
 mod builder;
 mod debug_info;
 mod divergence;
@@ -39,10 +40,14 @@ mod method;
 mod nets;
 mod on_nan;
 mod param_state;
+mod processes;
 mod registry;
 mod score;
+mod shard_range;
+mod shards;
 mod smoothed_loss;
 mod snapshot;
+mod test;
 mod train;
 mod training_run;
 mod update;

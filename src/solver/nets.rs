@@ -1,8 +1,10 @@
 //! The train net and the test nets of a solver.
 
+use super::shard_range::ShardRange;
 use crate::{
     element::Element,
     error::{Error, Result},
+    layer::Shard,
     net::{CopyOptions, Net, NetBuilder},
     proto::{self, NetParameter, NetRunState, NetState, Phase, RunState, SolverParameter},
 };
@@ -12,7 +14,10 @@ use std::{
 };
 
 pub(super) struct Nets<T: Element> {
+    /// The train net of the first shard of this process.
     pub(super) train: Net<T>,
+    /// The train nets of the other shards of this process.
+    pub(super) more_shards: Vec<Net<T>>,
     pub(super) tests: Vec<TestNet<T>>,
     /// The seed of all random numbers of the nets, at most `i64::MAX`.
     pub(super) seed: u64,
@@ -26,18 +31,18 @@ pub(super) struct TestNet<T: Element> {
 impl<T: Element> Nets<T> {
     /// Builds all nets of a solver, and copies the weights from the files that the solver's
     /// definition names.
-    pub(super) fn new(param: &SolverParameter, builder: NetBuilder<T>) -> Result<Self> {
-        let seed = match u64::try_from(param.random_seed()) {
-            Ok(seed) => seed,
-            // Without a `random_seed`, the seed is random: a hash that uses the random keys of the
-            // standard library's `RandomState`. The shift makes the seed fit in `random_seed`,
-            // which is signed.
-            Err(_) => RandomState::new().hash_one(0) >> 1,
-        };
-        let builder = builder.seed(seed);
-        let build = |mut definition: Definition, phase, state: Option<&NetState>| {
+    pub(super) fn new(
+        param: &SolverParameter,
+        builder: NetBuilder<T>,
+        seed: u64,
+        shards: ShardRange,
+    ) -> Result<Self> {
+        let count = shards.count as u64;
+        let mut builder = builder.seed(seed);
+        let build = |builder: &NetBuilder<T>, mut definition: Definition, phase, state| {
             let mut net_state = NetState::default();
             net_state.set_phase(phase);
+            let state: Option<&NetState> = state;
             for state in [definition.net.state.as_ref(), state].into_iter().flatten() {
                 merge_state(&mut net_state, state);
             }
@@ -47,23 +52,50 @@ impl<T: Element> Nets<T> {
                 None => builder.build(&definition.net),
             }
         };
-        let train = build(train_definition(param)?, Phase::Train, param.train_state.as_ref())
-            .map_err(|error| error.context("train net"))?;
+        let definition = train_definition(param)?;
+        let mut train_nets = Vec::with_capacity(shards.own);
+        for index in shards.first..shards.first + shards.own {
+            builder = builder.shard(Shard { index: index as u64, count });
+            let state = param.train_state.as_ref();
+            let net = build(&builder, definition.clone(), Phase::Train, state)
+                .map_err(|error| error.context("train net"))?;
+            train_nets.push(net);
+        }
+        let train = train_nets.remove(0);
         if train.layer_names().len() == 0 {
             return Err(Error::InvalidData("train net: no layers".into()));
         }
+        for net in &mut train_nets {
+            net.share_trainable_with(&train)?;
+        }
         let mut tests = Vec::new();
+        builder = builder.shard(Shard { index: 0, count });
         for (index, definition) in test_definitions(param)?.into_iter().enumerate() {
-            let net = build(definition, Phase::Test, param.test_state.get(index))
+            let net = build(&builder, definition, Phase::Test, param.test_state.get(index))
                 .map_err(|error| error.context(format!("test net #{index}")))?;
             let batches = usize::try_from(param.test_iter[index]).unwrap_or(0);
             tests.push(TestNet { net, batches });
         }
-        let mut nets = Self { train, tests, seed };
+        let mut nets = Self { train, more_shards: train_nets, tests, seed };
         for list in &param.weights {
             list.split(',').map(str::trim).try_for_each(|file| nets.copy_weights(file))?;
         }
         Ok(nets)
+    }
+
+    /// Returns the train nets of the shards of this process.
+    pub(super) fn shards(&self) -> impl Iterator<Item = &Net<T>> {
+        iter::once(&self.train).chain(&self.more_shards)
+    }
+
+    /// Returns the train nets of the shards of this process, to run or change them.
+    pub(super) fn shards_mut(&mut self) -> impl Iterator<Item = &mut Net<T>> {
+        iter::once(&mut self.train).chain(&mut self.more_shards)
+    }
+
+    /// Returns the states of the train nets of the shards of this process.
+    pub(super) fn shard_states(&self) -> Result<Vec<NetRunState>> {
+        self.shards().map(Net::run_state).collect()
     }
 
     /// Returns the states of the test nets.
@@ -71,15 +103,26 @@ impl<T: Element> Nets<T> {
         self.tests.iter().map(|test| test.net.run_state()).collect()
     }
 
-    /// Restores the states of all nets from a snapshot.
-    pub(super) fn set_state(&mut self, state: &RunState) -> Result<()> {
-        let nets =
-            iter::once(&mut self.train).chain(self.tests.iter_mut().map(|test| &mut test.net));
-        for (index, (net, state)) in nets.zip(&state.net).enumerate() {
-            net.set_run_state(state).map_err(|error| match index {
-                0 => error.context("train net"),
-                _ => error.context(format!("test net #{}", index - 1)),
-            })?;
+    /// Restores the states of all nets from a snapshot. If the snapshot is from a run with another
+    /// number of shards, all train nets start from the state of shard 0: each data layer goes on
+    /// with the first record of its shard that is not before the position of shard 0.
+    pub(super) fn set_state(&mut self, state: &RunState, shards: ShardRange) -> Result<()> {
+        let same_shards = state.shards() as usize == shards.count;
+        let first_net = state.net.first();
+        for (shard, net) in (shards.first..).zip(self.shards_mut()) {
+            let state = match shard.checked_sub(1).filter(|_| same_shards) {
+                None => first_net,
+                Some(index) => state.shard.get(index),
+            };
+            if let Some(state) = state {
+                net.set_run_state(state).map_err(|error| error.context("train net"))?;
+            }
+        }
+        for (index, (test, state)) in
+            self.tests.iter_mut().zip(state.net.iter().skip(1)).enumerate()
+        {
+            let result = test.net.set_run_state(state);
+            result.map_err(|error| error.context(format!("test net #{index}")))?;
         }
         Ok(())
     }
@@ -96,6 +139,17 @@ impl<T: Element> Nets<T> {
             test.net.copy_trained_from_with(&weights, options).map_err(with_file_name)?;
         }
         Ok(())
+    }
+}
+
+/// Returns the seed of a run: `random_seed`, or a random number if `random_seed` is negative or
+/// missing.
+pub(super) fn seed(param: &SolverParameter) -> u64 {
+    match u64::try_from(param.random_seed()) {
+        Ok(seed) => seed,
+        // A hash that uses the random keys of the standard library's `RandomState`. The shift makes
+        // the seed fit in `random_seed`, which is signed.
+        Err(_) => RandomState::new().hash_one(0) >> 1,
     }
 }
 

@@ -7,11 +7,14 @@ use crate::{
     error::{Error, Result},
     net::Net,
     proto::{
-        self, NetParameter, RunState, SolverParameter, SolverState,
+        self, Message, NetParameter, RunState, SolverParameter, SolverState,
         solver_parameter::SnapshotFormat,
     },
 };
-use std::path::{Path, PathBuf};
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
 
 impl<T: Element> Solver<T> {
     /// Writes the weights to `<prefix>_iter_<n>.caffemodel` and the solver's state to
@@ -54,16 +57,48 @@ impl<T: Element> Solver<T> {
         let suffix = if hdf5 { ".h5" } else { "" };
         let model = PathBuf::from(format!("{stem}.caffemodel{suffix}"));
         let state = PathBuf::from(format!("{stem}.solverstate{suffix}"));
-        let mut trained = self.weights_message()?;
-        if hdf5 {
-            self.nets.train.strip_shared_params(&mut trained);
-        }
-        proto::write_trained_net(&model, &trained)?;
-        proto::write_solver_state(&state, &self.state_message(&model)?)?;
+        let run = self.run_state()?;
+        let written = match self.processes.rank() {
+            0 => self.write_files(&model, &state, run),
+            _ => Ok(()),
+        };
+        self.share_outcome(written)?;
         self.snapshot_failed = false;
         let iteration = self.iteration;
         self.observers.notify(&Event::Snapshot { iteration, model: &model, state: &state });
         Ok((model, state))
+    }
+
+    fn write_files(&self, model: &Path, state: &Path, run: RunState) -> Result<()> {
+        let mut trained = self.weights_message()?;
+        if self.param.snapshot_format() == SnapshotFormat::Hdf5 {
+            self.nets.train.strip_shared_params(&mut trained);
+        }
+        proto::write_trained_net(model, &trained)?;
+        proto::write_solver_state(state, &self.state_message(model, run)?)
+    }
+
+    /// Returns the outcome of process 0, which has written a snapshot, in all processes: all of them
+    /// go on after an [`Error::Io`], or fail.
+    fn share_outcome(&mut self, outcome: Result<()>) -> Result<()> {
+        if self.processes.size() == 1 {
+            return outcome;
+        }
+        let message = match outcome.as_ref().map_err(Error::root) {
+            Ok(()) => String::new(),
+            Err(Error::Io { path, source }) => format!("{}\n{source}", path.display()),
+            Err(error) => format!("\n{error}"),
+        };
+        let messages = self.processes.all_gather(message.into_bytes())?;
+        let message = messages.first().map(|message| String::from_utf8_lossy(message).into_owned());
+        match message.as_deref().unwrap_or_default().split_once('\n') {
+            _ if self.processes.rank() == 0 => outcome,
+            None => Ok(()),
+            Some(("", reason)) => Err(Error::InvalidData(format!("process 0: {reason}"))),
+            Some((path, reason)) => {
+                Err(Error::io(path, io::Error::other(format!("{reason} (in process 0)"))))
+            }
+        }
     }
 
     /// Resumes from a snapshot: reads the solver's state from `path` and the weights from the file
@@ -134,6 +169,13 @@ impl<T: Element> Solver<T> {
     }
 
     fn resume_nets(&mut self, run: &RunState) -> Result<()> {
+        let (expected, found) = (self.shards.count, run.shards());
+        if !self.allow_other_shards && usize::try_from(found) != Ok(expected) {
+            return Err(Error::InvalidData(format!(
+                "shards: expected {expected}, found {found}; train with {found} shards, or allow \
+                 other shards (SolverBuilder::allow_other_shards), which changes the results"
+            )));
+        }
         if run.random_seed.is_some_and(|seed| u64::try_from(seed) != Ok(self.nets.seed)) {
             log::warn!(
                 "the snapshot's run has the random seed {}, this solver has {}: random numbers, such as those of \
@@ -142,7 +184,7 @@ impl<T: Element> Solver<T> {
                 self.nets.seed
             );
         }
-        self.nets.set_state(run)
+        self.nets.set_state(run, self.shards)
     }
 
     /// Returns the train net's weights as a protobuf message, with master weights instead of 16-bit
@@ -160,7 +202,7 @@ impl<T: Element> Solver<T> {
         self.state.read_masters(net, weights)
     }
 
-    fn state_message(&self, model: &Path) -> Result<SolverState> {
+    fn state_message(&self, model: &Path, run: RunState) -> Result<SolverState> {
         let too_many_error =
             || Error::InvalidData("iteration does not fit in a snapshot's 32-bit integer".into());
         Ok(SolverState {
@@ -170,17 +212,32 @@ impl<T: Element> Solver<T> {
             // The number of times that the policy has changed the learning rate up to the last
             // update.
             current_step: Some(self.lr_policy.steps(self.iteration.saturating_sub(1))),
-            run: Some(self.run_state()?),
+            run: Some(run),
         })
     }
 
-    fn run_state(&self) -> Result<RunState> {
-        let mut net = vec![self.nets.train.run_state()?];
+    /// Returns the states of the train nets of all shards and of the test nets.
+    fn run_state(&mut self) -> Result<RunState> {
+        let own = RunState { net: self.nets.shard_states()?, ..RunState::default() };
+        let mut shard = match self.processes.size() {
+            1 => own.net,
+            _ => {
+                let messages = self.processes.all_gather(own.encode_to_vec())?;
+                let decode = |message: &Vec<u8>| RunState::decode(&message[..]);
+                let states = messages.iter().map(decode).collect::<Result<Vec<_>, _>>();
+                let states = states.map_err(|error| Error::InvalidData(error.to_string()))?;
+                states.into_iter().flat_map(|state| state.net).collect()
+            }
+        };
+        let mut net = vec![shard.remove(0)];
         match &self.states_before_tests {
             Some(states) => net.extend(states.iter().cloned()),
             None => net.extend(self.nets.test_states()?),
         }
-        Ok(RunState { random_seed: i64::try_from(self.nets.seed).ok(), net })
+        // The snapshot of a run that is not divided has the same bytes as those of older versions.
+        let shards = (self.shards.count > 1).then_some(self.shards.count);
+        let shards = shards.and_then(|count| i32::try_from(count).ok());
+        Ok(RunState { random_seed: i64::try_from(self.nets.seed).ok(), net, shards, shard })
     }
 }
 

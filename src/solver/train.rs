@@ -1,24 +1,25 @@
-//! The training loop of a solver, and the tests of its test nets.
+//! The training loop of a solver.
 
 use super::{
-    event::{Action, Event},
-    score::{Score, ScoreSums, scores},
+    event::Event,
+    score::{Score, scores},
     smoothed_loss::SmoothedLoss,
     training_run::{LastDisplay, Solver},
 };
 use crate::{
     element::{Element, compiled_for},
-    error::{Error, Result},
+    error::Result,
     kernel::traits::*,
+    net::Net,
 };
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 impl<T: Element> Solver<T> {
     /// Trains until `max_iter` updates are made, with the tests and snapshots that the definition
     /// schedules.
     ///
     /// # Errors
-    /// Returns any error from the nets and of the device, and [`Error::Diverged`] as
+    /// Returns any error from the nets and of the device, and [`Error::Diverged`](crate::Error::Diverged) as
     /// [`OnNan`](super::OnNan) describes. If a snapshot cannot be written, the solver logs a
     /// warning and goes on. If writing the last of these snapshots failed, the solver writes
     /// another snapshot at the end, and returns an error if this snapshot fails as well.
@@ -28,6 +29,20 @@ impl<T: Element> Solver<T> {
     }
 
     fn run_to_end(&mut self) -> Result<()> {
+        let result = self.train_to_end();
+        self.leave_after_error(result)
+    }
+
+    /// Leaves the run if `result` is an error, so that the other processes fail, too. Returns
+    /// `result`.
+    pub(super) fn leave_after_error<R>(&mut self, result: Result<R>) -> Result<R> {
+        if result.is_err() {
+            self.processes.leave();
+        }
+        result
+    }
+
+    fn train_to_end(&mut self) -> Result<()> {
         let net = self.nets.train.name().to_owned();
         let policy = self.param.lr_policy().to_owned();
         let end = usize::try_from(self.param.max_iter()).unwrap_or(0);
@@ -46,10 +61,10 @@ impl<T: Element> Solver<T> {
         }
         let mut loss = None;
         if !self.stopped && self.is_due(self.param.display()) {
-            loss = Some(smoothed.add(self.nets.train.forward()?));
+            loss = Some(smoothed.add(self.mean_of_nets(Net::forward)?));
         }
         if !self.stopped && self.is_due(self.param.test_interval()) {
-            self.test_all()?;
+            self.run_tests()?;
         }
         // Wait for the device, because the last solver update may still be running and may fail.
         self.nets.train.device().synchronize()?;
@@ -60,7 +75,8 @@ impl<T: Element> Solver<T> {
     }
 
     /// Makes `iterations` updates with the tests and snapshots that are due, or fewer updates if
-    /// [`Action::Stop`] ends training. Every call to `step` starts a new average of the loss.
+    /// [`Action::Stop`](super::Action::Stop) ends training. Every call to `step` starts a new average
+    /// of the loss.
     ///
     /// # Errors
     /// Returns any error from [`solve`](Self::solve).
@@ -73,7 +89,8 @@ impl<T: Element> Solver<T> {
 
     fn run_steps(&mut self, iterations: usize) -> Result<()> {
         let mut smoothed = self.smoothed_loss();
-        self.train(iterations, &mut smoothed)
+        let result = self.train(iterations, &mut smoothed);
+        self.leave_after_error(result)
     }
 
     fn smoothed_loss(&self) -> SmoothedLoss {
@@ -83,11 +100,12 @@ impl<T: Element> Solver<T> {
     fn train(&mut self, iterations: usize, smoothed: &mut SmoothedLoss) -> Result<()> {
         (self.stopped, self.states_before_tests) = (false, None);
         self.last_display = self.progress();
+        self.share_statistics()?;
         for _ in 0..iterations {
-            self.nets.train.clear_param_diffs()?;
+            self.nets.shards().try_for_each(Net::clear_param_diffs)?;
             let may_test = self.iteration > 0 || self.param.test_initialization();
             if may_test && self.is_due(self.param.test_interval()) {
-                self.test_all()?;
+                self.run_tests()?;
                 if self.stopped {
                     break;
                 }
@@ -98,11 +116,11 @@ impl<T: Element> Solver<T> {
             self.check_loss(loss)?;
             self.update(rate)?;
             self.iteration += 1;
-            let action = (self.action_function)();
-            if action == Action::Snapshot || self.is_due(self.param.snapshot()) {
+            let action = self.processes.agree((self.action_function)())?;
+            if action.snapshot || self.is_due(self.param.snapshot()) {
                 self.snapshot_or_warn()?;
             }
-            if action == Action::Stop {
+            if action.stop {
                 self.stopped = true;
                 break;
             }
@@ -120,6 +138,7 @@ impl<T: Element> Solver<T> {
     fn forward_backward(&mut self) -> Result<f64> {
         let pass_count = self.param.iter_size();
         let is_traced = self.param.debug_info() && self.is_due(self.param.display());
+        let mut losses = Vec::with_capacity(self.shards.own);
         let mut loss = 0.0;
         for _ in 0..pass_count {
             if is_traced {
@@ -129,23 +148,44 @@ impl<T: Element> Solver<T> {
             loss += self.nets.train.forward()?;
             self.nets.train.backward()?;
         }
-        Ok(loss / f64::from(pass_count))
+        losses.push(vec![loss / f64::from(pass_count)]);
+        for net in &mut self.nets.more_shards {
+            let mut loss = 0.0;
+            for _ in 0..pass_count {
+                loss += net.forward()?;
+                net.backward()?;
+            }
+            losses.push(vec![loss / f64::from(pass_count)]);
+        }
+        self.reduce_gradients()?;
+        self.average_statistics()?;
+        Ok(self.mean_over_shards(losses)?.into_iter().sum())
     }
 
     fn progress(&self) -> LastDisplay {
-        let data_wait = self.nets.train.data_wait_time().unwrap_or_default();
-        LastDisplay { time: Instant::now(), iteration: self.iteration, data_wait }
+        let data_wait = self.data_wait_time().unwrap_or_default();
+        let process_wait = self.processes.waited().unwrap_or_default();
+        LastDisplay { time: Instant::now(), iteration: self.iteration, data_wait, process_wait }
     }
 
     fn report_iteration(&mut self, loss: f64, smoothed: f64, rate: f64) -> Result<()> {
         let iteration = self.iteration;
-        let waited = self.nets.train.data_wait_time();
-        self.observers.notify(&Event::Iterated { iteration, loss, smoothed, rate, waited });
+        let (waited, waited_for_processes) = (self.data_wait_time(), self.processes.waited());
+        self.observers.notify(&Event::Iterated {
+            iteration,
+            loss,
+            smoothed,
+            rate,
+            waited,
+            waited_for_processes,
+        });
         if self.is_due(self.param.display()) {
-            let outputs = &scores(&self.nets.train)?[..];
+            let outputs = &self.mean_outputs()?[..];
             let last = self.last_display;
             let (seconds, passed) = (last.time.elapsed().as_secs_f64(), iteration - last.iteration);
             let waited = waited.map(|waited| waited.saturating_sub(last.data_wait).as_secs_f64());
+            let waited_for_processes = waited_for_processes
+                .map(|waited| waited.saturating_sub(last.process_wait).as_secs_f64());
             let display = usize::try_from(self.param.display()).unwrap_or(0);
             let loss = smoothed;
             self.observers.notify(&Event::Displayed {
@@ -156,6 +196,7 @@ impl<T: Element> Solver<T> {
                 passed,
                 seconds,
                 waited,
+                waited_for_processes,
                 display,
             });
             self.last_display = self.progress();
@@ -163,70 +204,18 @@ impl<T: Element> Solver<T> {
         Ok(())
     }
 
-    /// Tests all test nets in turn. [`Action::Stop`] ends the current test and skips the remaining
-    /// test nets.
-    ///
-    /// # Errors
-    /// Returns any error from the nets and of the device, and errors of writing a snapshot for
-    /// [`Action::Snapshot`].
-    #[doc(alias = "TestAll")]
-    pub fn test_all(&mut self) -> Result<()> {
-        // A snapshot during the tests, or after a test that ended early, must contain the states
-        // before the tests, because a resumed run repeats all tests.
-        self.states_before_tests = Some(self.nets.test_states()?);
-        for index in 0..self.nets.tests.len() {
-            if self.test(index)?.is_none() {
-                return Ok(());
-            }
-        }
-        self.states_before_tests = None;
-        Ok(())
+    /// Returns the outputs of the train nets, averaged over all shards.
+    fn mean_outputs(&mut self) -> Result<Vec<Score>> {
+        let own = self.nets.shards().map(scores).collect::<Result<Vec<_>>>()?;
+        let values = own.iter().map(|scores| scores.iter().map(|score| score.value).collect());
+        let means = self.mean_over_shards::<f64>(values.collect())?;
+        let mut outputs = own.into_iter().next().unwrap_or_default();
+        outputs.iter_mut().zip(means).for_each(|(output, mean)| output.value = mean);
+        Ok(outputs)
     }
 
-    /// Tests one test net and returns the means of its outputs over the batches. Calls the action
-    /// function before each batch, and returns `None` if the action function returns
-    /// [`Action::Stop`].
-    ///
-    /// # Errors
-    /// Returns [`Error::InvalidData`] if the solver has no test net with the index `index`, and the
-    /// errors of [`test_all`](Self::test_all).
-    #[doc(alias = "Test")]
-    pub fn test(&mut self, index: usize) -> Result<Option<Vec<Score>>> {
-        compiled_for!(T, fn(&mut Solver<T>, usize) -> Result<Option<Vec<Score>>> = Solver::run_test)(
-            self, index,
-        )
-    }
-
-    fn run_test(&mut self, index: usize) -> Result<Option<Vec<Score>>> {
-        let count = self.nets.tests.len();
-        let Some(test) = self.nets.tests.get_mut(index) else {
-            return Err(Error::InvalidData(format!(
-                "test net {index}: the solver has only {count}"
-            )));
-        };
-        test.net.share_trained_with(&self.nets.train)?;
-        let (iteration, batches) = (self.iteration, test.batches);
-        self.observers.notify(&Event::Testing { iteration, net: index });
-        let mut sums = ScoreSums::default();
-        for _ in 0..batches {
-            match (self.action_function)() {
-                Action::Continue => {}
-                Action::Snapshot => self.snapshot_or_warn()?,
-                Action::Stop => {
-                    self.stopped = true;
-                    self.observers.notify(&Event::Interrupted { iteration, net: index });
-                    return Ok(None);
-                }
-            }
-            let loss = match self.param.debug_info() {
-                true => self.traced_test(index)?,
-                false => self.nets.tests[index].net.forward()?,
-            };
-            sums.add(loss, &scores(&self.nets.tests[index].net)?);
-        }
-        let (loss, outputs) = sums.means();
-        let loss = self.param.test_compute_loss().then_some(loss);
-        self.observers.notify(&Event::Tested { iteration, net: index, outputs: &outputs, loss });
-        Ok(Some(outputs))
+    /// Returns the total time for which the train nets of this process have waited for data.
+    fn data_wait_time(&self) -> Option<Duration> {
+        self.nets.shards().filter_map(Net::data_wait_time).reduce(Duration::saturating_add)
     }
 }

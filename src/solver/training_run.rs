@@ -7,6 +7,8 @@ use super::{
     nets::Nets,
     on_nan::OnNan,
     param_state::ParamState,
+    processes::Processes,
+    shard_range::ShardRange,
 };
 use crate::{
     element::Element,
@@ -51,6 +53,9 @@ pub struct Solver<T: Element> {
     pub(super) lr_policy: LrPolicy,
     pub(super) regularization: Regularization,
     pub(super) nets: Nets<T>,
+    pub(super) processes: Processes,
+    pub(super) shards: ShardRange,
+    pub(super) allow_other_shards: bool,
     pub(super) method: Box<dyn Method<T>>,
     pub(super) state: ParamState<T>,
     pub(super) iteration: usize,
@@ -75,6 +80,7 @@ pub(super) struct LastDisplay {
     pub(super) time: Instant,
     pub(super) iteration: usize,
     pub(super) data_wait: Duration,
+    pub(super) process_wait: Duration,
 }
 
 impl<T: Element> Solver<T> {
@@ -83,12 +89,15 @@ impl<T: Element> Solver<T> {
         &self.param
     }
 
-    /// Returns the solver's train net.
+    /// Returns the solver's train net; in a run with several shards, that of the first shard of this
+    /// process.
     pub fn net(&self) -> &Net<T> {
         &self.nets.train
     }
 
-    /// Returns mutable access to the train net, for copying weights or writing inputs.
+    /// Returns mutable access to the train net, for copying weights or writing inputs. In a run with
+    /// several processes, every process makes the same changes to the weights.
+    /// [`shard_nets_mut`](Self::shard_nets_mut) returns the train nets of all shards of this process.
     pub fn net_mut(&mut self) -> &mut Net<T> {
         &mut self.nets.train
     }

@@ -50,6 +50,8 @@ fn state() -> SolverState {
                     blobs: vec![blob(&[2], 2)],
                 }],
             }],
+            shards: Some(2),
+            shard: vec![NetRunState { layer: vec![] }],
         }),
     }
 }

@@ -205,7 +205,9 @@ fn solver_states_in_hdf5_files_are_read_and_written() {
             position: Some(i64::MAX),
             blobs: vec![ramp(&[2, 3], 1)],
         }];
-        let run = RunState { random_seed: Some(3), net: vec![NetRunState { layer }] };
+        let shard = vec![NetRunState { layer: vec![] }];
+        let net = vec![NetRunState { layer }];
+        let run = RunState { random_seed: Some(3), net, shards: Some(2), shard };
         let state = SolverState { learned_net, run: Some(run), ..want.clone() };
         proto::write_solver_state(&path, &state).unwrap();
         assert_eq!(proto::read_solver_state(&path).unwrap(), state);

@@ -3,7 +3,7 @@
 use cortado::{
     AnyDevice, Blob, CpuDevice, Element, LayerRegistry, Net, Result,
     data::SourceRegistry,
-    layer::{DataLayer, Layer, LayerContext, MemoryDataLayer, PropagateDown},
+    layer::{DataLayer, Layer, LayerContext, MemoryDataLayer, PropagateDown, Shard},
     op::RngKey,
     proto::{self, LayerParameter, NetParameter, Phase},
 };
@@ -40,7 +40,7 @@ fn with_context<R>(body: impl FnOnce(&LayerContext<'_>) -> R) -> R {
     let device = AnyDevice::new(&CpuDevice::new());
     let sources = SourceRegistry::default();
     let (phase, key) = (Phase::Train, RngKey::new(1));
-    body(&LayerContext { device: &device, phase, key, sources: &sources })
+    body(&LayerContext { device: &device, phase, key, shard: Shard::WHOLE, sources: &sources })
 }
 
 /// Calls the method `method` of a layer with `bottoms` new bottom blobs and `tops` new top blobs.

@@ -75,6 +75,8 @@ mod recurrent;
 #[cfg(feature = "net")]
 mod resume;
 #[cfg(feature = "net")]
+mod shards;
+#[cfg(feature = "net")]
 mod solver;
 
 // Tests of the source tree.

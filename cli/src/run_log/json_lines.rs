@@ -68,6 +68,7 @@ fn object(event: &Event<'_>) -> Option<Value> {
             passed,
             seconds,
             waited,
+            waited_for_processes,
             ..
         } => json!({
             "event": "display",
@@ -77,11 +78,13 @@ fn object(event: &Event<'_>) -> Option<Value> {
             "outputs": outputs(scores),
             "iterations_per_second": passed as f64 / seconds.max(f64::MIN_POSITIVE),
             "waited": waited,
+            "waited_for_processes": waited_for_processes,
         }),
-        Event::Diverged { iteration, loss, first } => json!({
+        Event::Diverged { iteration, loss, first, shard } => json!({
             "event": "diverged",
             "iteration": iteration,
             "loss": loss.map(|loss| loss.to_string()),
+            "shard": first.map(|_| shard),
             "layer": first.map(|(layer, ..)| layer),
             "blob": first.map(|(_, _, name)| name),
         }),

@@ -125,7 +125,7 @@ fn binary_messages_are_recognised_by_content() {
         learned_net: Some("a.caffemodel".into()),
         history: vec![blob(&[2], &[1.0, 2.0])],
         current_step: Some(1),
-        run: Some(RunState { random_seed: Some(7), net: vec![run] }),
+        run: Some(RunState { random_seed: Some(7), net: vec![run], ..RunState::default() }),
     };
 
     let old_layer = V1LayerParameter { name: Some("old".into()), ..Default::default() };

@@ -14,7 +14,7 @@ use crate::{
     device::{AnyDevice, Device},
     element::{Element, bf16, f16},
     error::{Error, Result},
-    layer::{Layer, LayerContext, LayerRegistry, PropagateDown},
+    layer::{Layer, LayerContext, LayerRegistry, PropagateDown, Shard},
     op::RngKey,
     proto::{LayerParameter, parse_text},
 };
@@ -176,7 +176,13 @@ impl<T: Element> Trial<T> {
     fn new(check: &GradientCheck, device: &AnyDevice, registry: &LayerRegistry<T>) -> Result<Self> {
         let param: LayerParameter = parse_text(check.layer.as_str(), "the layer")?;
         let (sources, key) = (SourceRegistry::default(), RngKey::new(1));
-        let cx = LayerContext { device, phase: param.phase(), key, sources: &sources };
+        let cx = LayerContext {
+            device,
+            phase: param.phase(),
+            key,
+            shard: Shard::WHOLE,
+            sources: &sources,
+        };
         let mut layer = registry.make(&param, &cx)?;
         let shapes = check.bottoms.iter().map(|bottom| Blob::new(device, &bottom.shape));
         let bottom: Vec<Blob<T>> = shapes.collect::<Result<_>>()?;

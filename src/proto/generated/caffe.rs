@@ -405,8 +405,13 @@ message SolverState {
 message RunState {
     /// Seed of all random numbers of the run, at least 0.
     optional int64 random_seed = 1;
-    /// State of the train net, followed by the states of the test nets.
+    /// State of the train net, followed by the states of the test nets. In a run with several shards,
+    /// the train net is that of shard 0.
     repeated message(NetRunState) net = 2;
+    /// Number of shards of the run.
+    optional int32 shards = 3 [default = 1];
+    /// States of the train nets of shards 1, 2, ….
+    repeated message(NetRunState) shard = 4;
 }
 
 /// Extension: the states of those layers of a net that have a state.

@@ -1,0 +1,149 @@
+//! Shards: train nets with the same weights, which together compute one gradient.
+//!
+//! A run with S shards has S train nets, each with its own records. Each of P processes holds S / P
+//! consecutive nets. Values of all shards are added along one binary tree: first those of the nets
+//! of a process, then those of the processes. Results therefore do not depend on P.
+
+use super::training_run::Solver;
+use crate::{blob::Blob, element::Element, error::Result, kernel::traits::*, net::Net};
+
+/// Adds lists of equal length elementwise, in pairs of neighbours, until one list is left.
+fn tree_sum<T: Element>(mut lists: Vec<Vec<T>>) -> Vec<T> {
+    while lists.len() > 1 {
+        let mut rest = lists.into_iter();
+        lists = Vec::new();
+        while let Some(mut lower) = rest.next() {
+            for (lower, upper) in lower.iter_mut().zip(rest.next().unwrap_or_default()) {
+                *lower = T::from_acc(lower.to_acc() + upper.to_acc());
+            }
+            lists.push(lower);
+        }
+    }
+    lists.pop().unwrap_or_default()
+}
+
+impl<T: Element> Solver<T> {
+    /// Returns the mean over all shards of lists of values, of which the caller passes those of the
+    /// shards of this process. All lists have the same length.
+    pub(super) fn mean_over_shards<V: Element>(&mut self, own: Vec<Vec<V>>) -> Result<Vec<V>> {
+        let mut sums = self.processes.sum(tree_sum(own))?;
+        let scale = V::acc(1.0 / self.shards.count as f64);
+        if self.shards.count > 1 {
+            sums.iter_mut().for_each(|sum| *sum = V::from_acc(sum.to_acc() * scale));
+        }
+        Ok(sums)
+    }
+
+    /// Calls `value` with the train net of each shard of this process, and returns the mean of the
+    /// values over all shards.
+    pub(super) fn mean_of_nets(
+        &mut self,
+        value: impl FnMut(&mut Net<T>) -> Result<f64>,
+    ) -> Result<f64> {
+        let values = self.nets.shards_mut().map(value);
+        let values = values.map(|value| value.map(|value| vec![value])).collect::<Result<_>>()?;
+        Ok(self.mean_over_shards(values)?.into_iter().sum())
+    }
+
+    /// Replaces the gradients of the first train net of this process by the mean of the gradients of
+    /// all shards.
+    pub(super) fn reduce_gradients(&mut self) -> Result<()> {
+        if self.shards.count == 1 {
+            return Ok(());
+        }
+        self.add_own_gradients()?;
+        if self.processes.size() > 1 {
+            let gradients: Vec<_> = gradients(&self.nets.train).collect();
+            let mut values = Vec::with_capacity(gradients.iter().map(|blob| blob.count()).sum());
+            for gradient in &gradients {
+                values.extend_from_slice(gradient.diff()?.host()?);
+            }
+            let sums = self.processes.sum(values)?;
+            let mut sums = &sums[..];
+            for gradient in gradients {
+                let (first, rest) = sums.split_at(gradient.count());
+                gradient.diff_mut()?.host_write_only()?.copy_from_slice(first);
+                sums = rest;
+            }
+        }
+        let scale = T::acc(1.0 / self.shards.count as f64);
+        let device = self.nets.train.device();
+        gradients(&self.nets.train)
+            .try_for_each(|gradient| device.scal(scale, gradient.diff_mut()?.view_mut()))
+    }
+
+    /// Adds the gradients of the train nets of this process along the binary tree over shards, into
+    /// the gradients of the first net.
+    fn add_own_gradients(&self) -> Result<()> {
+        let nets: Vec<&Net<T>> = self.nets.shards().collect();
+        let mut distance = 1;
+        while distance < nets.len() {
+            for pair in nets.chunks(2 * distance) {
+                let device = pair[0].device();
+                for (lower, upper) in gradients(pair[0]).zip(gradients(pair[distance])) {
+                    let (upper, mut lower) = (upper.diff()?, lower.diff_mut()?);
+                    device.axpy(T::acc(1.0), upper.view(), lower.view_mut())?;
+                }
+            }
+            distance *= 2;
+        }
+        Ok(())
+    }
+
+    /// Replaces the parameters that forward passes change, such as the statistics of BatchNorm, by
+    /// their means over all shards.
+    pub(super) fn average_statistics(&mut self) -> Result<()> {
+        if self.shards.count == 1 || self.nets.train.statistics().next().is_none() {
+            return Ok(());
+        }
+        let statistics_of = |net: &Net<T>| {
+            let mut values = Vec::new();
+            for param in net.statistics() {
+                values.extend_from_slice(param.blob().data()?.host()?);
+            }
+            Ok(values)
+        };
+        let own = self.nets.shards().map(statistics_of).collect::<Result<_>>()?;
+        let means = self.mean_over_shards(own)?;
+        self.nets.shards().try_for_each(|net| set_statistics(net, &means))
+    }
+
+    /// Copies the statistics of the first train net of this process to its other train nets, because
+    /// the caller may have changed the first net.
+    pub(super) fn share_statistics(&mut self) -> Result<()> {
+        for net in &self.nets.more_shards {
+            for (from, to) in self.nets.train.statistics().zip(net.statistics()) {
+                to.blob()
+                    .data_mut()?
+                    .host_write_only()?
+                    .copy_from_slice(from.blob().data()?.host()?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the train nets of the shards of this process in the order of the shards. The first
+    /// of them is [`net_mut`](Self::net_mut). The nets share the values of their trainable
+    /// parameters; a caller that writes inputs writes those of each net.
+    pub fn shard_nets_mut(&mut self) -> impl Iterator<Item = &mut Net<T>> {
+        self.nets.shards_mut()
+    }
+
+    /// Returns the number of shards of the run.
+    pub fn shards(&self) -> usize {
+        self.shards.count
+    }
+}
+
+fn gradients<T: Element>(net: &Net<T>) -> impl Iterator<Item = &Blob<T>> {
+    net.params_with_gradients().map(|param| param.blob())
+}
+
+fn set_statistics<T: Element>(net: &Net<T>, mut values: &[T]) -> Result<()> {
+    for param in net.statistics() {
+        let (first, rest) = values.split_at(param.blob().count());
+        param.blob().data_mut()?.host_write_only()?.copy_from_slice(first);
+        values = rest;
+    }
+    Ok(())
+}
