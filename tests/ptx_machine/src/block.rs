@@ -277,8 +277,9 @@ fn describe(block: &Block<'_>, warp: &mut Warp, line: u32) -> String {
     let Fault { lane, problem } = warp.fault.take().unwrap_or_else(unwritten);
     let kernel = block.kernel;
     let thread = thread_index(warp.number * LANES + lane, block.threads);
+    let source = kernel.source(line).map_or(String::new(), |source| format!(" ({source})"));
     format!(
-        "{}:{line}: kernel `{}`: thread {thread:?} of block {:?}: {problem}: `{}`",
+        "{}:{line}: kernel `{}`: thread {thread:?} of block {:?}: {problem}: `{}`{source}",
         kernel.file,
         kernel.name,
         block.index,

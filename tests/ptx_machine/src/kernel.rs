@@ -1,6 +1,6 @@
 //! Decoded kernels: instructions in basic blocks.
 
-use crate::{arithmetic::Precision, block::Block, counters::Kind, warp::Warp};
+use crate::{arithmetic::Precision, block::Block, counters::Kind, text::is_location, warp::Warp};
 use std::{ops::Range, sync::Arc};
 
 /// Runs one instruction for the active lanes of a warp.
@@ -107,6 +107,12 @@ pub struct Kernel {
     pub(crate) module_text: Arc<str>,
 }
 
+/// Returns the numbers of the file and of the line in `.loc 1 20 5` or in `1 20 5`.
+fn place(location: &str) -> (&str, &str) {
+    let mut words = location.split_whitespace().skip_while(|word| *word == ".loc");
+    (words.next().unwrap_or_default(), words.next().unwrap_or_default())
+}
+
 impl Kernel {
     /// Returns the name of the kernel.
     pub fn name(&self) -> &str {
@@ -126,5 +132,34 @@ impl Kernel {
     /// Returns the text of a line of the PTX file.
     pub(crate) fn text(&self, line: u32) -> &str {
         self.module_text.lines().nth(line as usize - 1).unwrap_or_default().trim()
+    }
+
+    /// Returns the place in the CUDA sources of a line of the PTX file, if the PTX has line
+    /// information. Code of an inlined function has two places: in the function, and in its caller.
+    pub(crate) fn source(&self, line: u32) -> Option<String> {
+        let lines: Vec<&str> = self.module_text.lines().take(line as usize).collect();
+        let of_kernel = lines.iter().rev().take_while(|line| !line.starts_with(".visible"));
+        // Line 0 stands for an unknown line.
+        let locations = of_kernel.filter(|line| is_location(line));
+        let location = locations.map(|line| line.trim()).find(|line| place(line).1 != "0")?;
+        let (inner, outer) = location.split_once("inlined_at").unwrap_or((location, ""));
+        let inner = self.place(place(inner))?;
+        Some(match self.place(place(outer)) {
+            Some(outer) => format!("{inner}, inlined at {outer}"),
+            None => inner,
+        })
+    }
+
+    /// Returns the path and line of a place, by the number of its file.
+    fn place(&self, (number, line): (&str, &str)) -> Option<String> {
+        let mut lines = self.module_text.lines().map(str::split_whitespace);
+        let path = lines.find_map(|mut words| {
+            let is_file = words.next() == Some(".file") && words.next() == Some(number);
+            is_file.then(|| words.next())?
+        })?;
+        let path = path.trim_matches('"');
+        // The path in the repository.
+        let path = path.rfind("/kernels/").map_or(path, |start| &path[start + 1..]);
+        Some(format!("{path}:{line}"))
     }
 }

@@ -50,6 +50,7 @@ impl Module {
         let mut offset = 0;
         // The function whose text the loop reads, and the number of open braces.
         let mut open: Option<(String, bool, Function, usize)> = None;
+        let mut in_debug_section = false;
         for (number, full_line) in (1u32..).zip(text.split_inclusive('\n')) {
             let line_start = offset;
             offset += full_line.len();
@@ -73,8 +74,14 @@ impl Module {
                 }
                 continue;
             }
+            if in_debug_section {
+                in_debug_section = line != "}";
+                continue;
+            }
             let function = Function { text: line_start..0, line: number };
-            if let Some(rest) = line.strip_prefix(".visible .entry ") {
+            if line.starts_with(".section") {
+                in_debug_section = true;
+            } else if let Some(rest) = line.strip_prefix(".visible .entry ") {
                 let name = rest.trim_end_matches('(').to_owned();
                 open = Some((name, true, function, 0));
             } else if line.starts_with(".func ") {
@@ -87,7 +94,8 @@ impl Module {
             } else if !(line.is_empty()
                 || line.starts_with(".version ")
                 || line.starts_with(".target ")
-                || line.starts_with(".address_size 64"))
+                || line.starts_with(".address_size 64")
+                || line.starts_with(".file"))
             {
                 return Err(error_at(file, number, "unknown directive", line));
             }
@@ -102,6 +110,12 @@ impl Module {
     pub fn kernel_names(&self) -> impl Iterator<Item = &str> {
         self.kernels.keys().map(String::as_str)
     }
+}
+
+/// Returns whether a line is a `.loc`, which names the line of the CUDA source of the instructions
+/// that follow. PTX has such lines if nvcc was called with `-lineinfo`.
+pub(crate) fn is_location(line: &str) -> bool {
+    line.split_whitespace().next() == Some(".loc")
 }
 
 /// Parses `.shared .align 4 .b8 name[128];`.
@@ -148,6 +162,7 @@ pub(crate) fn statements<'a>(
         let line = without_comment(full_line);
         let statement = match line {
             "" => continue,
+            _ if is_location(line) => continue,
             "{" => Statement::OpenScope,
             "}" => Statement::CloseScope,
             _ if line.starts_with("call.uni ") => {

@@ -2,8 +2,8 @@
 
 mod support;
 
-use ptx_machine::Precision;
-use support::{module, run_on};
+use ptx_machine::{Module, Precision};
+use support::{module, run, run_on};
 
 /// Runs a kernel in blocks of 64 threads on 128 words, of which the first half was written, and
 /// checks that the launch fails with all `parts` in its message, for several seeds.
@@ -172,4 +172,28 @@ fn unknown_text_is_an_error_with_its_line() {
         let error = module("", code).kernel("test", Precision::Best).err().unwrap();
         assert!(error.starts_with("test.ptx:") && error.contains(problem), "{code}: {error}");
     }
+}
+
+#[test]
+fn a_fault_names_the_lines_of_the_source_if_the_ptx_has_line_information() {
+    let body = "\t.loc\t1 92 41\n\tmov.u32 %r1, 1;\n\
+                \t.loc\t2 20 5, function_name $L__info_string0, inlined_at 1 95 7\n\
+                \tst.global.u32 [%rd0+400], %r1;\n\t.loc\t1 0 3\n\tst.global.u32 [%rd0+404], %r1;\n";
+    let files = "\t.file\t1 \"/home/user/cortado/kernels/softmax.cu\"\n\
+                 \t.file\t2 \"/home/user/cortado/kernels/block.cuh\"\n\
+                 \t.section\t.debug_str\n\t{\n$L__info_string0:\n.b8 95,90,55,0\n\n\t}\n";
+    let fault = |body: &str| {
+        let text = support::text("", body) + files;
+        run(&Module::new("test.ptx", &text).unwrap(), 1, &[0; 4]).unwrap_err()
+    };
+    let place = " (kernels/block.cuh:20, inlined at kernels/softmax.cu:95)";
+    assert!(fault(body).ends_with(place), "{}", fault(body));
+    // Line 0 stands for an unknown line, so the place of an earlier instruction is named.
+    let later = body.replace("\tst.global.u32 [%rd0+400], %r1;\n", "");
+    assert!(fault(&later).ends_with(place), "{}", fault(&later));
+    let caller = body.replace(", function_name $L__info_string0, inlined_at 1 95 7", "");
+    assert!(fault(&caller).ends_with(" (kernels/block.cuh:20)"), "{}", fault(&caller));
+    let without = body.lines().filter(|line| !line.contains(".loc"));
+    let message = fault(&without.map(|line| format!("{line}\n")).collect::<String>());
+    assert!(message.ends_with("`st.global.u32 [%rd0+400], %r1;`"), "{message}");
 }

@@ -6,7 +6,12 @@ use ptx_machine::{Counters, Launch, Machine, Module, Precision};
 /// Returns PTX with the kernel `test`, which has the parameter `memory`, an address. The register
 /// `%rd0` holds the address, and `%r0` the number of the thread.
 pub(crate) fn module(declarations: &str, body: &str) -> Module {
-    let text = format!(
+    Module::new("test.ptx", &text(declarations, body)).unwrap()
+}
+
+/// Returns the text of [`module`].
+pub(crate) fn text(declarations: &str, body: &str) -> String {
+    format!(
         ".version 7.0
 .target sm_80
 .address_size 64
@@ -27,8 +32,7 @@ pub(crate) fn module(declarations: &str, body: &str) -> Module {
 \tret;
 }}
 "
-    );
-    Module::new("test.ptx", &text).unwrap()
+    )
 }
 
 /// Runs the kernel `test` with a number of threads on `memory`. The words that are `None` count as
