@@ -130,6 +130,9 @@ pub use split::SplitLayer;
 pub use spp::SppLayer;
 pub use tile::TileLayer;
 
+#[cfg(feature = "onnx")]
+pub(crate) use {conv_geometry::spatial_axes, pooling::pooling_windows, spp::pyramid_windows};
+
 use crate::element::{Element, compiled_for};
 
 impl<T: Element> LayerRegistry<T> {
@@ -209,5 +212,3 @@ impl<T: Element> Default for LayerRegistry<T> {
         Self::standard()
     }
 }
-#[cfg(feature = "onnx")]
-pub(crate) use {conv_geometry::spatial_axes, pooling::pooling_windows, spp::pyramid_windows};

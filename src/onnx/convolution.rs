@@ -5,6 +5,10 @@ use crate::{
     error::Result, layer::spatial_axes, op::SpatialAxis, proto::ConvolutionParameter, shape::Shape,
 };
 
+/// The maximum number of elements of the filters that replace Im2col, 64 MiB. Small definitions can
+/// ask for more than main memory.
+const MAX_SELECTION: usize = 1 << 24;
+
 /// The channel axis of a convolution's bottom and the window along each spatial axis.
 struct Geometry {
     channel_axis: usize,
@@ -44,7 +48,13 @@ pub(super) fn im2col(cx: &mut LayerExport<'_>) -> Result<()> {
     let taps = geometry.axes.iter().map(|axis| axis.kernel).product::<usize>();
     let mut shape = vec![channels * taps, 1];
     shape.extend(geometry.axes.iter().map(|axis| axis.kernel));
-    let mut filters = vec![0.0; Shape::new(&shape)?.count()];
+    let count = Shape::new(&shape)?.count();
+    if count > MAX_SELECTION {
+        return cx.refuse(&format!(
+            "its filters would have {count} elements, but the limit is {MAX_SELECTION}"
+        ));
+    }
+    let mut filters = vec![0.0; count];
     for (i, filter) in filters.chunks_exact_mut(taps).enumerate() {
         filter[i % taps] = 1.0;
     }

@@ -8,7 +8,7 @@ use super::{
 use crate::{
     error::{Error, Result},
     net::Net,
-    proto::onnx::GraphProto,
+    proto::onnx::{GraphProto, TensorProto},
 };
 
 /// Exports the net with a symbolic batch size. A layer depends on the batch size if its nodes or
@@ -19,7 +19,7 @@ use crate::{
 pub(super) fn export(net: &mut Net<f32>) -> Result<GraphProto> {
     let graph = net_export::export(net)?;
     let inputs = batched_inputs(net, &graph)?;
-    let other = resize(net, &inputs, 1).and_then(|()| net_export::export(net));
+    let other = resize(net, &inputs, 1).and_then(|()| net_export::export_without_weights(net));
     // Restore the shapes even if the export failed.
     resize(net, &inputs, 0)?;
     let other = other.map_err(|error| error.context("dynamic batch"))?;
@@ -75,22 +75,28 @@ fn resize(net: &mut Net<f32>, inputs: &[(String, Vec<usize>)], added: usize) -> 
     net.reshape()
 }
 
-/// Returns the index of the first layer whose nodes or constants differ.
+/// Returns the index of the first layer whose nodes or constants differ. The constants of `other`
+/// lack the values of weights, which do not depend on the batch size.
 fn differing_layer(one: &Graph, other: &Graph) -> Option<usize> {
-    first_difference(&one.nodes, &other.nodes)
+    let same_constant = |one: &TensorProto, other: &TensorProto| {
+        (&one.name, &one.dims, &one.int64_data) == (&other.name, &other.dims, &other.int64_data)
+            && (other.raw_data.is_none() || one.raw_data == other.raw_data)
+    };
+    first_difference(&one.nodes, &other.nodes, |one, other| one == other)
         .into_iter()
-        .chain(first_difference(&one.constants, &other.constants))
+        .chain(first_difference(&one.constants, &other.constants, same_constant))
         .min()
 }
 
-fn first_difference<T: PartialEq>(one: &[OfLayer<T>], other: &[OfLayer<T>]) -> Option<usize> {
-    let pairs = one.iter().zip(other);
-    let differing = pairs.into_iter().find(|(one, other)| one.item != other.item);
-    match differing {
+fn first_difference<T>(
+    one: &[OfLayer<T>],
+    other: &[OfLayer<T>],
+    same: impl Fn(&T, &T) -> bool,
+) -> Option<usize> {
+    let mut pairs = one.iter().zip(other);
+    match pairs.find(|(one, other)| !same(&one.item, &other.item)) {
         Some((one, _)) => Some(one.layer),
-        None if one.len() != other.len() => {
-            one.get(other.len()).or(other.get(one.len())).map(|item| item.layer)
-        }
-        None => None,
+        // One graph may have more nodes or constants than the other.
+        None => one.get(other.len()).or(other.get(one.len())).map(|item| item.layer),
     }
 }

@@ -25,19 +25,26 @@ pub(super) struct Graph {
     pub(super) outputs: Vec<Value>,
     /// The values of blobs that are neither inputs nor outputs.
     pub(super) intermediate: Vec<Value>,
+    /// Whether the constants hold the values of weights.
+    pub(super) with_weights: bool,
     names: HashSet<String>,
     node_names: HashSet<String>,
 }
 
 impl Graph {
     /// Creates an empty graph. No temporary value gets one of the names in `reserved`.
-    pub(super) fn new(reserved: impl IntoIterator<Item = String>) -> Self {
-        Self { names: reserved.into_iter().collect(), ..Self::default() }
+    pub(super) fn new(reserved: impl IntoIterator<Item = String>, with_weights: bool) -> Self {
+        Self { names: reserved.into_iter().collect(), with_weights, ..Self::default() }
     }
 
     /// Returns `name`, or `name` with a number if another value has the name.
     pub(super) fn unique_name(&mut self, name: &str) -> String {
         unique(&mut self.names, name)
+    }
+
+    /// Adds a constant of a layer.
+    pub(super) fn add_constant(&mut self, layer: usize, item: TensorProto) {
+        self.constants.push(OfLayer { layer, item });
     }
 
     /// Adds a node with a unique name that starts with `name`.

@@ -9,7 +9,7 @@ use crate::{
     error::{Error, Result},
     proto::{
         LayerParameter,
-        onnx::{AttributeProto, NodeProto, attribute_proto::AttributeType},
+        onnx::{AttributeProto, NodeProto, TensorProto, attribute_proto::AttributeType},
     },
     shape::Shape,
 };
@@ -68,7 +68,7 @@ impl LayerExport<'_> {
     pub(super) fn floats(&mut self, shape: &[usize], values: &[f32]) -> String {
         let name = self.graph.unique_name(&format!("{}/constant", self.param.name()));
         let tensor = float_tensor(name.clone(), shape, values);
-        self.graph.constants.push(super::graph::OfLayer { layer: self.layer, item: tensor });
+        self.graph.add_constant(self.layer, tensor);
         name
     }
 
@@ -81,7 +81,7 @@ impl LayerExport<'_> {
     pub(super) fn integers(&mut self, values: &[i64]) -> String {
         let name = self.graph.unique_name(&format!("{}/constant", self.param.name()));
         let tensor = integer_tensor(name.clone(), values);
-        self.graph.constants.push(super::graph::OfLayer { layer: self.layer, item: tensor });
+        self.graph.add_constant(self.layer, tensor);
         name
     }
 
@@ -93,10 +93,12 @@ impl LayerExport<'_> {
 
     /// Adds the layer's parameter with index `index` as a constant of the shape `shape`.
     pub(super) fn parameter_as(&mut self, index: usize, shape: &[usize]) -> Result<String> {
-        let values = self.params[index].to_vec()?;
         let name = self.graph.unique_name(&format!("{}.{index}", self.param.name()));
-        let tensor = float_tensor(name.clone(), shape, &values);
-        self.graph.constants.push(super::graph::OfLayer { layer: self.layer, item: tensor });
+        let tensor = match self.graph.with_weights {
+            true => float_tensor(name.clone(), shape, &self.params[index].to_vec()?),
+            false => TensorProto { raw_data: None, ..float_tensor(name.clone(), shape, &[]) },
+        };
+        self.graph.add_constant(self.layer, tensor);
         Ok(name)
     }
 

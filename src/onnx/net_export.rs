@@ -19,7 +19,20 @@ use std::collections::{HashMap, HashSet};
 /// # Errors
 /// Returns [`Error::InvalidData`] as [`export`](super::export) does.
 pub(super) fn export(net: &Net<f32>) -> Result<Graph> {
-    let mut export = NetExport::new(net);
+    export_graph(net, true)
+}
+
+/// Exports the net without the values of its weights, for a comparison with another graph of the
+/// net.
+///
+/// # Errors
+/// Returns [`Error::InvalidData`] as [`export`](super::export) does.
+pub(super) fn export_without_weights(net: &Net<f32>) -> Result<Graph> {
+    export_graph(net, false)
+}
+
+fn export_graph(net: &Net<f32>, with_weights: bool) -> Result<Graph> {
+    let mut export = NetExport::new(net, with_weights);
     for (layer, param) in net.layer_params().enumerate() {
         let result = export.add_layer(layer, param);
         result.map_err(|error| error.context(format!("layer `{}`", param.name())))?;
@@ -45,7 +58,7 @@ struct NetExport<'a> {
 }
 
 impl<'a> NetExport<'a> {
-    fn new(net: &'a Net<f32>) -> Self {
+    fn new(net: &'a Net<f32>, with_weights: bool) -> Self {
         let mut writers = HashMap::new();
         for (layer, param) in net.layer_params().enumerate() {
             if role(param, is_loss(net, layer)) == Role::Nodes {
@@ -56,7 +69,7 @@ impl<'a> NetExport<'a> {
         }
         Self {
             net,
-            graph: Graph::new(net.blobs().map(|(name, _)| name.to_owned())),
+            graph: Graph::new(net.blobs().map(|(name, _)| name.to_owned()), with_weights),
             values: HashMap::new(),
             writers,
             left_out: HashMap::new(),

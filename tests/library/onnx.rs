@@ -378,6 +378,14 @@ fn a_layer_that_cannot_be_exported_is_named_with_the_reason() {
          by an Input layer",
     );
     refused(
+        "layer { name: 'r' type: 'Reshape' bottom: 'x' top: 'r'
+          reshape_param { shape { dim: [1, 2, 1, 1] } } }
+        layer { name: 'i' type: 'Im2col' bottom: 'r' top: 'y'
+          convolution_param { kernel_size: 101 pad: 50 } }",
+        "layer `i`: Im2col cannot be exported to ONNX: its filters would have 208120802 elements, \
+         but the limit is 16777216",
+    );
+    refused(
         "layer { name: 'l' type: 'EuclideanLoss' bottom: 'x' bottom: 'x' top: 'l' }
         layer { name: 'p' type: 'Power' bottom: 'l' top: 'y' }",
         "layer `p`: Power cannot be exported to ONNX: its bottom `l` comes from EuclideanLoss, \
