@@ -196,6 +196,8 @@ __device__ __forceinline__ void finish_parts(size_t outputs, size_t splits,
     FOLD_ROWS(amax, AbsMax, dtype, T)                                                          \
     FINISH(sum, Sum, dtype, T)                                                                 \
     FINISH(max, Max, dtype, T)                                                                 \
-    FINISH(min, Min, dtype, T)                                                                 \
-    FINISH(amax, AbsMax, dtype, T)
+    FINISH(min, Min, dtype, T)
 EACH_ELEMENT(ALL_FOLDS)
+// The result of amax has the accumulator type.
+FINISH(amax, AbsMax, f32, float)
+FINISH(amax, AbsMax, f64, double)
