@@ -31,13 +31,13 @@ impl DeviceQuery {
         let device_names = device::device_names();
         let open = |name: &String| device::open(name, DeviceOptions::default());
         let lists_all = self.device.is_none() && self.gpu.is_empty();
-        let names = match (self.device, &self.gpu[..]) {
+        let selected_names = match (self.device, &self.gpu[..]) {
             (Some(name), _) => vec![name],
             (None, []) => device_names,
             (None, gpus) => resolve_gpus(gpus, &device_names)?,
         };
         let describe = |name| open(name).and_then(|device| describe_device(&device));
-        let descriptions = names.iter().map(|name| match describe(name) {
+        let descriptions = selected_names.iter().map(|name| match describe(name) {
             // A GPU that cortado cannot use must not hide the other devices.
             Err(error) if lists_all => Ok(format!("{name}\n  not usable  {error}\n")),
             description => description,

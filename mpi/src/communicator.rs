@@ -13,9 +13,9 @@ const MAX_MESSAGE: usize = 1 << 30;
 
 /// A [`Communicator`] whose processes `mpiexec` has started.
 ///
-/// A thread that waits for an exchange soon sleeps between its looks at the network, so that the
-/// other threads of the process can compute. [`Mpi::init`](crate::Mpi::init) returns the
-/// communicator of a process.
+/// A thread that waits for an exchange polls the MPI library. After a short time, the thread sleeps
+/// between two polls, so that the other threads of the process can compute.
+/// [`Mpi::init`](crate::Mpi::init) returns the communicator of a process.
 pub struct MpiCommunicator {
     library: Arc<Library>,
     rank: usize,

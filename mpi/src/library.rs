@@ -63,8 +63,8 @@ impl Library {
         Ok(Self { is_concurrent: thread_level > 1 })
     }
 
-    /// Returns the index and the number of the processes, first of all processes of the run and
-    /// then of those on this host.
+    /// Returns this process's rank and the number of processes, first among all processes of the
+    /// run, then among those on this host.
     pub(crate) fn places(&self) -> Result<[usize; 4], String> {
         let mut places: [c_int; 4] = [0; 4];
         // SAFETY: MPI is initialized, and the argument points to four ints.

@@ -90,7 +90,7 @@ fn fail(name: &str) {
         }
         process::exit(FAILURE.into());
     }
-    // Processes whose peer is alive exchange without end.
+    // A process whose peer is alive exchanges messages until the run is aborted.
     loop {
         if communicator.exchange(peer, &[0], &mut [0]).is_err() {
             thread::sleep(Duration::from_secs(60));

@@ -348,8 +348,8 @@ impl ReadThread {
     /// Reads records into the readers' buffers in turn, until all buffers are full or all readers
     /// are dropped.
     fn fill(&mut self, runs: &mut [Option<RecordRun>]) -> Result<()> {
-        let run_len = runs.iter().flatten().map(|run| run.records.len()).max();
-        for i in 0..run_len.unwrap_or(0) {
+        let longest_run = runs.iter().flatten().map(|run| run.records.len()).max();
+        for i in 0..longest_run.unwrap_or(0) {
             for (queues, run) in self.queues.iter().zip(runs.iter_mut()) {
                 run.take_if(|_| queues.runs.is_closed());
             }

@@ -125,9 +125,9 @@ pub trait Memory: Clone + Debug + Send + Sync + 'static {
     /// - A buffer is allocated and zeroed in the queue of the handle whose `alloc` was called, and
     ///   stays valid if that handle is dropped.
     /// - If all clones of a handle are dropped, its queued work still runs, provided that another
-    ///   queue was ordered after the work. If no other queue was ordered after the work, the result
-    ///   of the work is unspecified. A caller should wait for a queue before dropping the last
-    ///   clone of its handle.
+    ///   queue was ordered after this work. Otherwise, the result of the queued work is
+    ///   unspecified. A caller should wait for a queue before dropping the last clone of its
+    ///   handle.
     fn fork_queue(&self) -> Result<Self> {
         Ok(self.clone())
     }
@@ -179,11 +179,11 @@ pub trait Memory: Clone + Debug + Send + Sync + 'static {
     /// queue if `on` is true, and otherwise ends the recording. Returns whether the device can
     /// measure these times. By default, `record_spans` does nothing and returns `false`.
     ///
-    /// The recording starts after all work that is already in the queue. The call returns when that
-    /// work is done, so that a caller can relate the start of the recording to the host's clock. A
-    /// recording of a queue that records already starts again. Fork queues do not record. A
-    /// recording slows the queue down, and uses memory until [`take_spans`](Self::take_spans) is
-    /// called.
+    /// The recording starts after all work that is already in the queue. The call waits for all
+    /// work that was already queued, so that the caller can relate the start of the recording to
+    /// the host's clock. If the queue is already recording, the recording restarts. Forked queues
+    /// do not record. Recording slows the queue down, and the spans occupy memory until
+    /// [`take_spans`](Self::take_spans) is called.
     ///
     /// # Errors
     /// Returns the error of failed work in the queue, if no call has returned that error yet.
@@ -197,8 +197,8 @@ pub trait Memory: Clone + Debug + Send + Sync + 'static {
     /// not record.
     ///
     /// # Errors
-    /// Returns the error of failed work in the queue, if no call has returned that error yet. The
-    /// recorded spans are lost.
+    /// Returns the error of failed work in the queue, if no call has returned that error yet. After
+    /// an error, the recorded spans are lost.
     fn take_spans(&self) -> Result<Vec<DeviceSpan>> {
         self.synchronize()?;
         Ok(Vec::new())

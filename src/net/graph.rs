@@ -240,7 +240,7 @@ impl<T: Element> Net<T> {
         self.learnable.iter().filter(move |&&id| is_trained(id)).map(|&id| &self.params[id])
     }
 
-    /// Returns the parameters that forward passes change and no solver updates, such as the
+    /// Returns the parameters that only forward passes change, and not the solver, such as the
     /// statistics of BatchNorm.
     pub(crate) fn statistics(&self) -> impl Iterator<Item = &Param<T>> {
         let learnable = self.learnable.iter().map(|&id| &self.params[id]);

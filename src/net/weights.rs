@@ -29,9 +29,9 @@ use std::{ffi::OsStr, path::Path};
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CopyOptions {
-    /// Whether weights that have no layer in common with the net are allowed. Allowed weights
-    /// without a common layer leave the net unchanged. By default, weights that have no layer in
-    /// common with the net cause an error.
+    /// Whether weights that have no layer in common with the net are allowed. If this is allowed,
+    /// weights without a common layer leave the net unchanged. By default, weights that have no
+    /// layer in common with the net cause an error.
     pub allow_no_match: bool,
 }
 

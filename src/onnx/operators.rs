@@ -16,7 +16,7 @@ pub(super) enum Role {
     Alias,
     /// The layer adds nodes.
     Nodes,
-    /// The layer is left out. Its bottoms may be outputs of the model.
+    /// The layer is left out, and its bottoms may be outputs of the model.
     LeftOut,
     /// The layer is left out, and its bottoms are not outputs of the model.
     Silence,

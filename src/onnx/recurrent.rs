@@ -122,7 +122,8 @@ pub(super) fn rnn(cx: &mut LayerExport<'_>) -> Result<()> {
 
 /// Sets the first top to the outputs of all steps, and the other tops to the final states.
 fn set_sequence_tops(cx: &mut LayerExport<'_>, outputs: &[String], states: &[Option<String>]) {
-    // With an operator of its own, each top has its own value, even if a state is an output, too.
+    // Give each top a separate Identity operator, because a state may also be the output of the
+    // last step.
     let y = cx.concat(outputs, 0);
     cx.set_top(0, &y);
     for (i, state) in states.iter().flatten().enumerate().take(cx.tops.len() - 1) {

@@ -30,9 +30,9 @@ pub(super) fn integer_tensor(name: String, values: &[i64]) -> TensorProto {
 
 /// Returns the type of an `f32` value.
 ///
-/// Without `other`, the shape is `shape`. `other` is the shape of the same value for another batch
-/// size, and `batches` holds both batch sizes. An extent that is a batch size in both shapes is the
-/// symbol `batch`, and any other extent in which the shapes differ is unknown.
+/// If `other` is `None`, the type has the shape `shape`. `other` is the shape of the same value for
+/// another batch size, and `batches` holds both batch sizes. An extent that is a batch size in both
+/// shapes is the symbol `batch`, and any other extent in which the shapes differ is unknown.
 pub(super) fn value_info(
     name: &str,
     shape: &[usize],

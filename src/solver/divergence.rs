@@ -34,8 +34,8 @@ impl<T: Element> Solver<T> {
         self.report_divergence(Some(loss), first)
     }
 
-    /// Returns the first of the places that the processes have found. All processes have the same
-    /// objective, so all of them search.
+    /// Returns the place that the process with the lowest rank has found, or `None` if no process
+    /// has found one. All processes have the same objective, so all of them search.
     fn first_of_processes(&mut self, own: Option<Place>) -> Result<Option<Place>> {
         if self.processes.size() == 1 {
             return Ok(own);

@@ -23,8 +23,8 @@ fn tree_sum<T: Element>(mut lists: Vec<Vec<T>>) -> Vec<T> {
 }
 
 impl<T: Element> Solver<T> {
-    /// Returns the mean over all shards of lists of values, of which the caller passes those of the
-    /// shards of this process. All lists have the same length.
+    /// Returns the elementwise mean of the lists of all shards. The caller passes in `own` the
+    /// lists of the shards of this process, all of the same length.
     pub(super) fn mean_over_shards<V: Element>(&mut self, own: Vec<Vec<V>>) -> Result<Vec<V>> {
         let mut sums = self.processes.sum(tree_sum(own))?;
         let scale = V::acc(1.0 / self.shards.count as f64);

@@ -78,8 +78,9 @@ impl<T: Element> Solver<T> {
         proto::write_solver_state(state, &self.state_message(model, run)?)
     }
 
-    /// Returns the outcome of process 0, which has written a snapshot, in all processes: all of them
-    /// go on after an [`Error::Io`], or fail.
+    /// Sends the outcome of process 0, which has written a snapshot, to all processes, and returns
+    /// this outcome. All processes therefore treat a failed write alike: they all continue after an
+    /// [`Error::Io`], and all fail after another error.
     fn share_outcome(&mut self, outcome: Result<()>) -> Result<()> {
         if self.processes.size() == 1 {
             return outcome;

@@ -108,8 +108,8 @@ ENTRY cuMemAlloc_v2(uint64_t *address, size_t bytes) {
     return card.allocate(address, bytes);
 }
 
-// Releases device memory at once, although a real driver waits for queued work in most cases, so
-// that queued work that uses the released memory fails.
+// Releases device memory immediately. Queued work that still uses this memory therefore fails. A
+// real driver would hide this bug in most cases, because it waits for queued work first.
 ENTRY cuMemFree_v2(uint64_t address) {
     REQUIRE_CARD;
     return card.release(address);

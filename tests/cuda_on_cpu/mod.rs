@@ -89,8 +89,8 @@ fn link(objects: &[PathBuf], library: PathBuf) -> PathBuf {
     library
 }
 
-/// Builds the PTX machine with all instructions of this computer's processor, and returns the path
-/// of the static library.
+/// Compiles the PTX machine for the processor of this computer (`target-cpu=native`), and returns
+/// the path of the static library.
 fn ptx_machine(out: &Path) -> PathBuf {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);

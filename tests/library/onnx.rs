@@ -273,7 +273,7 @@ fn values_have_the_names_of_blobs_and_in_place_layers_get_fresh_names() {
     let graph = export_layers("[2, 3]", "layer { name: 'relu' type: 'ReLU' bottom: 'x' top: 'x' }");
     assert_eq!((&*graph.node[0].input[0], &*graph.node[0].output[0]), ("x", "x/relu"));
 
-    // A Dropout layer that computes an output gives it its name.
+    // A Dropout layer is left out, and its top `z` becomes the name of the output.
     let layers = "layer { name: 'r' type: 'ReLU' bottom: 'x' top: 'y' }
         layer { name: 'd' type: 'Dropout' bottom: 'y' top: 'z' }";
     let graph = export_layers("[2, 3]", layers);

@@ -338,7 +338,8 @@ fn an_action_of_one_process_is_the_action_of_all() {
             solver.iteration()
         });
         assert!(iterations.iter().all(|iteration| *iteration == 4), "{iterations:?}");
-        // The snapshot of iteration 2 comes from the action, also during the test that follows.
+        // The action causes the snapshot of iteration 2, even if the action is returned during a
+        // test.
         snapshots(&param, &[2, 3, 4])
     };
     let expected = solve(1);

@@ -39,7 +39,8 @@ fn machine_instructions(launch: &Row, code: Option<&Row>) -> f64 {
     instructions - in_loop + in_loop * scale
 }
 
-/// Estimates a launch, of whose kernel `code` describes the machine code.
+/// Returns the estimate for a launch. `code` is the row of the machine-code table for the launch's
+/// kernel.
 pub(crate) fn estimate(launch: &Row, code: Option<&Row>) -> Estimate {
     let blocks: f64 = launch.text("blocks").split('x').flat_map(str::parse::<f64>).product();
     // The multiprocessor with the most blocks determines the time.

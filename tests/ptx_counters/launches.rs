@@ -120,7 +120,7 @@ fn convolutions<T: Element>(calls: &mut Calls<'_>, prefix: &str) -> Result<()> {
         ("18 images, 16→128 planes of 28×28, 3×3", 18, 16, 128, axis(28, 3, 1, 1)),
         ("64 images, 20→50 planes of 12×12, 5×5", 64, 20, 50, axis(12, 5, 1, 0)),
     ];
-    // The tiles of f64 have one shape, so that the smaller convolution is enough.
+    // Convolutions in f64 have only one tile shape, so the smaller convolution is enough for f64.
     let first = if T::DTYPE == DType::F64 { 1 } else { 0 };
     for (name, batch, channels, outputs, axis) in shapes.into_iter().skip(first) {
         let window = Window::new(channels, &[axis, axis])?;

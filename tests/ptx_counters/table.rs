@@ -26,7 +26,7 @@ impl Row {
     }
 }
 
-/// Columns whose values should be small. The other columns describe the launch.
+/// Columns with costs: a smaller value is better. The other columns describe the launch.
 const COSTS: &[&str] = &[
     "instructions",
     "loads_sectors",

@@ -21,12 +21,12 @@ use std::{
 };
 
 /// Environment variable that names the check of a child process.
-const CHECK: &str = "PTX_MUTANTS_CHECK";
+const CHECK_VARIABLE: &str = "PTX_MUTANTS_CHECK";
 
 /// Runs one check of the kit in a child process, and prints how it ended.
 #[test]
 fn child() {
-    let Ok(check) = env::var(CHECK) else { return };
+    let Ok(check) = env::var(CHECK_VARIABLE) else { return };
     let driver = cuda_on_cpu::library().unwrap();
     let device = CudaDevice::builder().threads(1).driver_path(driver).open(0).unwrap();
     match Kit::new().check(&device, &check) {
@@ -40,7 +40,7 @@ fn child() {
 fn run(check: &str, kernels: Option<&Path>) -> String {
     let mut child = Command::new(env::current_exe().unwrap());
     child.args(["--exact", "child", "--nocapture"]);
-    child.env(CHECK, check).env("CORTADO_PTX_MACHINE", "1");
+    child.env(CHECK_VARIABLE, check).env("CORTADO_PTX_MACHINE", "1");
     if let Some(folder) = kernels {
         child.env("PTX_MACHINE_KERNELS", folder);
     }

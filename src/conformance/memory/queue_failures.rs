@@ -197,12 +197,13 @@ impl FailingQueue<'_> {
         if self.fail()? != Failing::Queued {
             return Ok(());
         }
-        // A device may implement `order_after` as a wait for the other queue, and then returns that
-        // queue's failure here.
+        // A device may implement `order_after` as a wait for the queue `queue`. On such a device,
+        // `order_after` returns the failure of `queue`.
         if ordered.order_after(queue).is_err() {
             return Ok(());
         }
-        // The wait for a queue that is ordered after the failed work may return the failure, too.
+        // A wait for the queue `ordered`, which is ordered after the failed work, may return the
+        // failure, too.
         let _ = ordered.synchronize();
         unordered.synchronize().map_err(|error| {
             flaw!(

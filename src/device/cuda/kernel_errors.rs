@@ -43,9 +43,9 @@ const KINDS: [(&str, &str); 3] = [
 /// invalid value.
 type Words = [u64; KINDS.len()];
 
-/// The error words of a queue. The words are in device memory, because atomic operations on host
-/// memory require support by the PCIe bus. A wait copies the words to the host if a kernel that can
-/// report invalid values was launched since the last copy.
+/// The error words of a queue. The error words are in device memory, because atomic operations on
+/// host memory require support by the PCIe bus. A wait for the queue copies the error words to the
+/// host if a kernel that can report invalid values was launched since the last copy.
 pub(super) struct KernelErrorFlags {
     context: Arc<Context>,
     stream: CUstream,
@@ -102,7 +102,8 @@ impl KernelErrorFlags {
             return synchronize();
         }
         let copy = self.copy.lock();
-        // A kernel that another thread launches from here on is reported by a later wait.
+        // If another thread launches a kernel from here on, a later wait reports the invalid values
+        // of that kernel.
         if !self.is_stale.swap(false, AcqRel) {
             return synchronize();
         }

@@ -35,8 +35,8 @@ pub(super) struct Launch<'a> {
     kernel: &'static PtxKernel,
     function: Function,
     /// The kernel arguments, each aligned to eight bytes.
-    words: Vec<u64>,
-    /// Index in `words` at which each argument starts.
+    argument_words: Vec<u64>,
+    /// Index in `argument_words` at which each argument starts.
     starts: Vec<usize>,
     site: &'static Location<'static>,
     /// The flags in which the kernel reports invalid values, if the kernel checks values.
@@ -78,7 +78,7 @@ impl CudaDevice {
             device: self,
             kernel,
             function,
-            words: Vec::with_capacity(12),
+            argument_words: Vec::with_capacity(12),
             starts: Vec::with_capacity(12),
             site,
             error_flags: None,
@@ -108,10 +108,10 @@ impl CudaDevice {
 impl<'a> Launch<'a> {
     /// Adds an argument: a number or a C-layout struct.
     pub(super) fn arg<P: IntoBytes + Immutable>(mut self, value: P) -> Self {
-        let start = self.words.len();
+        let start = self.argument_words.len();
         self.starts.push(start);
-        self.words.resize(start + size_of::<P>().div_ceil(8), 0);
-        crate::cast::cast_slice_mut(&mut self.words[start..])[..size_of::<P>()]
+        self.argument_words.resize(start + size_of::<P>().div_ceil(8), 0);
+        crate::cast::cast_slice_mut(&mut self.argument_words[start..])[..size_of::<P>()]
             .copy_from_slice(value.as_bytes());
         self
     }
@@ -235,7 +235,7 @@ impl<'a> Launch<'a> {
             return Err(error(reason));
         }
         context.enter()?;
-        let words = &mut self.words;
+        let words = &mut self.argument_words;
         let mut arguments: Vec<*mut c_void> =
             self.starts.iter().map(|start| (&raw mut words[*start]).cast()).collect();
         let launch = || {
@@ -275,7 +275,7 @@ impl<'a> Launch<'a> {
     /// Returns whether each argument has the size that the PTX declares, rounded up to a multiple
     /// of eight bytes.
     fn arguments_match(&self) -> bool {
-        let ends = self.starts.iter().copied().skip(1).chain([self.words.len()]);
+        let ends = self.starts.iter().copied().skip(1).chain([self.argument_words.len()]);
         let sizes = self.starts.iter().zip(ends).map(|(start, end)| end - start);
         sizes.eq(self.kernel.parameters.iter().map(|bytes| bytes.div_ceil(8)))
     }

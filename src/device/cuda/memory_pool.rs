@@ -78,8 +78,8 @@ impl MemoryPool {
         Ok(address)
     }
 
-    /// Frees memory when the work that is already queued on `stream` is done. No other work may use
-    /// the freed memory.
+    /// Frees memory when the work that is already queued on `stream` is done. Work that is queued
+    /// later, or on another queue, must not use the freed memory.
     pub(super) fn give(&self, address: CUdeviceptr, stream: CUstream) {
         // SAFETY: the callers are destructors, which pass memory from this pool, and no copy of the
         // address remains after the call. The caller has ordered `stream` after the other

@@ -5,7 +5,7 @@ use crate::sync::Mutex;
 use cust::{module::Module, sys::CUfunction};
 use std::collections::HashMap;
 
-/// The declaration of a kernel in PTX.
+/// The name, requirements and argument sizes of a kernel in the committed PTX.
 #[derive(Debug)]
 pub(super) struct PtxKernel {
     /// Symbol of the kernel.

@@ -8,8 +8,8 @@
 //!   that the awaited queue was [ordered after](Queue::order_after). The rest of the work of other
 //!   queues stays queued, as the contract of `Memory` allows.
 //! - A queue stores the first failure of its work, and the next wait for that queue returns and
-//!   clears the failure. A wait for a queue that was ordered after the failed work returns the
-//!   failure as well. Work that was queued after the failed work still runs.
+//!   clears the failure. If queue `b` was ordered after the failed work of queue `a`, a wait for
+//!   `b` returns the failure as well. Work that was queued after the failed work still runs.
 
 use super::{buffer::Region, fault::Fault, spans::Spans, state::DeviceState};
 use crate::{

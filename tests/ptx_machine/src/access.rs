@@ -343,7 +343,8 @@ fn store<E: Element<R>, R: Value, S: Space>(
     }
 }
 
-/// Returns the load or store of an element type in a space, for registers of a class.
+/// Returns the function that loads or stores (`kind`) an element of type `element` in the address
+/// space `space`, to or from a register of `class`.
 pub(crate) fn access(kind: &str, space: &str, element: &str, class: Class) -> Option<Execute> {
     macro_rules! elements {
         ($function:ident, $space:ty) => {

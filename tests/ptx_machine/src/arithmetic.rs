@@ -30,7 +30,8 @@ macro_rules! extrema {
             }
         }
 
-        /// Returns the greater number; +0 is greater than −0, and a NaN only wins against a NaN.
+        /// Returns the greater number. +0 is greater than −0, and the result is NaN only if both
+        /// operands are NaN.
         #[inline(always)]
         pub(crate) fn $max(a: $type, b: $type) -> $type {
             if a.is_nan() {
@@ -102,7 +103,7 @@ pub(crate) fn fma_down(a: f32, b: f32, c: f32) -> f32 {
     canonical(round_down(exact_sum(product, c)))
 }
 
-/// How precise the results are for which the ISA leaves a choice.
+/// The precision of results for which the ISA allows several values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Precision {
     /// Approximations are rounded correctly, a matrix product is rounded once, and products are
@@ -133,8 +134,9 @@ pub(crate) fn exp2(x: f32) -> f32 {
     canonical(f64::from(x).exp2() as f32)
 }
 
-/// Like [`exp2`], but with an error of up to 2 ulp. A power of 2 is exact, as NVIDIA's functions in the
-/// PTX rely on, although the ISA does not promise it.
+/// Like [`exp2`], but with an error of up to 2 ulp. For an integer `x`, the result is exact:
+/// NVIDIA's functions in the PTX rely on exact powers of 2, although the ISA does not guarantee
+/// them.
 pub(crate) fn imprecise_exp2(x: f32) -> f32 {
     if x == x.trunc() || x.is_subnormal() { exp2(x) } else { displace(exp2(x), 2) }
 }

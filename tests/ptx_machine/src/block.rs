@@ -16,7 +16,7 @@ use crate::{
 /// Sizes or indices in x, y and z.
 pub(crate) type Dim = [u32; 3];
 
-/// What the threads of a block share.
+/// The state that the threads of a block share.
 pub(crate) struct Block<'a> {
     pub(crate) kernel: &'a Kernel,
     pub(crate) memory: &'a mut DeviceMemory,
@@ -31,7 +31,7 @@ pub(crate) struct Block<'a> {
     pub(crate) precision: Precision,
     /// Number of instructions that warps have run.
     pub(crate) instructions: u64,
-    /// Counters of the launch, if they are wanted.
+    /// Counters of the launch; `None` if the caller does not request counters.
     pub(crate) counters: Option<Counters>,
 }
 

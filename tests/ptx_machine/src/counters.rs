@@ -32,7 +32,7 @@ pub enum Kind {
     Memory,
     /// Exchanges between the lanes of a warp.
     Exchange,
-    /// Branches, barriers and ends.
+    /// Branches, barriers, and ends of threads.
     Control,
 }
 
@@ -156,7 +156,7 @@ fn distinct(values: impl Iterator<Item = u64>, mut call: impl FnMut(u64)) {
 /// A set of sectors.
 #[derive(Clone, Debug, Default)]
 struct Sectors {
-    /// For each group of 64 sectors, by its number, a mask of the sectors.
+    /// Maps the number of each group of 64 consecutive sectors to a mask of the sectors in the set.
     groups: HashMap<u64, u64>,
 }
 
@@ -318,10 +318,11 @@ impl Kernel {
         kinds
     }
 
-    /// Returns the range of basic blocks of the main loop, and the main kind: `mma` if the kernel
-    /// has such instructions, else the more frequent one of `f64` and `f32` arithmetic. The main
-    /// loop is the shortest loop that contains at least half of the main kind's instructions in
-    /// loops. Returns `None` if no loop has instructions of the main kind.
+    /// Returns the range of basic blocks of the main loop, and the main kind of arithmetic. The
+    /// main kind is `mma` if the kernel has `mma` instructions, else `f64` or `f32`, whichever has
+    /// more instructions. The main loop is the shortest loop that contains at least half of the
+    /// main kind's instructions in loops. Returns `None` if no loop has instructions of the main
+    /// kind.
     fn main_loop(&self) -> Option<(Range<usize>, Kind)> {
         let kinds: Vec<_> = (0..self.blocks.len()).map(|number| self.kinds(number)).collect();
         let total = |range: Range<usize>, kind: Kind| -> u64 {

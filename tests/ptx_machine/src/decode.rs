@@ -31,7 +31,7 @@ pub(crate) enum Item {
 /// Names that are visible in the body of one function.
 #[derive(Default)]
 struct Scope {
-    /// Registers, and in a called function its parameters.
+    /// The registers of the function; for a called function, also its parameters.
     registers: HashMap<String, (Class, u32)>,
     labels: HashMap<String, usize>,
     /// Label at the end of a called function.
@@ -163,7 +163,7 @@ impl<'a> Decoder<'a> {
         Ok((header, body, line))
     }
 
-    /// Reads a kernel's parameters and the largest number of threads.
+    /// Reads a kernel's parameters, and returns the kernel's maximum number of threads per block.
     fn kernel_header(&mut self, header: &str) -> Result<u32, String> {
         let (mut end, mut max_threads) = (0, 1024);
         for line in header.lines().skip(1).map(str::trim) {

@@ -12,14 +12,15 @@ struct Allocation {
     bytes: u64,
     /// GPU that may access the allocation; `None` for pinned host memory.
     card: Option<u32>,
-    /// For each byte, 1 if it was written, else 0. Empty for pinned host memory, which the host
-    /// writes without notice.
+    /// For each byte, 1 if it was written, else 0. Empty for pinned host memory, because the
+    /// machine does not see what the host writes.
     written: Vec<u8>,
     /// For each granule, the tag of the thread that wrote it last. Empty for pinned host memory.
     writers: Vec<u32>,
 }
 
-/// Bytes that share the tag of a writer. No kernel stores narrower elements.
+/// Number of consecutive bytes that share the tag of a writer. No kernel stores elements of fewer
+/// bytes.
 const GRANULE: usize = 2;
 
 /// Tags of the threads that run now. A thread has another tag in each launch and after each barrier,

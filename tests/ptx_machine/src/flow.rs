@@ -12,7 +12,8 @@ pub(crate) fn basic_blocks(
 ) -> Result<(Vec<Instruction>, Vec<BasicBlock>), String> {
     let mut code = Vec::new();
     let mut blocks: Vec<BasicBlock> = Vec::new();
-    // Basic block of each label. Until all blocks are known, ends of blocks name labels.
+    // Basic block of each label. Until all blocks are known, a jump at the end of a block refers to
+    // a label instead of a block.
     let mut targets = vec![None; label_count];
     let mut start = 0;
     let mut last_line = 0;

@@ -23,7 +23,8 @@ pub(crate) use crate::{
     warp_operations::{ballot, shuffle_butterfly},
 };
 
-/// How an instruction of one opcode runs, and the classes of its operands.
+/// The function that executes the instructions of one opcode, and the register classes of the
+/// operands.
 pub(crate) struct Form {
     pub(crate) execute: Execute,
     pub(crate) to: Class,

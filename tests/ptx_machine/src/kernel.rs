@@ -16,7 +16,8 @@ pub(crate) struct Instruction {
     pub(crate) c: u32,
     /// Offset of an address.
     pub(crate) offset: i64,
-    /// Further operands: the elements of vectors and fragments, in the order of the text.
+    /// Further operands: the registers of vectors and fragments, in the order in which the
+    /// instruction lists them.
     pub(crate) list: Box<[u32]>,
     /// Line of the PTX file.
     pub(crate) line: u32,
@@ -58,7 +59,7 @@ pub(crate) struct BasicBlock {
     pub(crate) reconvergence: usize,
 }
 
-/// Numbers of registers with the indices and sizes of blocks and threads.
+/// Special registers with the indices of threads and blocks and the sizes of blocks and grids.
 pub(crate) const SPECIAL: [&str; 12] = [
     "%tid.x",
     "%tid.y",

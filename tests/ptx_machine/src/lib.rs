@@ -1,7 +1,8 @@
 //! A machine that runs cortado's PTX on the CPU, for tests.
 //!
 //! The machine runs the instructions that occur in `kernels/ptx`, as the PTX ISA (version 7.0)
-//! defines them. Any other instruction is an error. While a kernel runs, the machine checks:
+//! defines them. A kernel with any other instruction is rejected with an error. While a kernel
+//! runs, the machine checks:
 //!
 //! - the bounds and the alignment of each access to device, shared and parameter memory;
 //! - that registers, shared memory and device memory are written before they are read;

@@ -13,7 +13,7 @@ use crate::{
     warp::{ALL, LANES, Lanes, Value, Warp},
 };
 
-/// Rows of `A` and of the result, and columns of `B` and of the result.
+/// Size of the result of `mma`: `M` rows, as in `A`, and `N` columns, as in `B`.
 const M: usize = 16;
 const N: usize = 8;
 
@@ -98,7 +98,7 @@ trait Operand {
     fn b(registers: &[Lanes<u32>], lane: usize, set: impl FnMut(usize, usize, f32));
 }
 
-/// Operands of 16 bits, `K` of them in a row.
+/// Defines an operand type with 16-bit elements and an inner dimension of `K`.
 macro_rules! operand_16 {
     ($name:ident, $k:expr, $convert:ident) => {
         struct $name;
@@ -157,8 +157,8 @@ impl Operand for Tf32K8 {
 }
 
 /// `mma`: adds the product of a 16×K and a K×8 matrix to a 16×8 matrix of `f32`. The ISA leaves the
-/// order and the precision of the sums open, from single precision on. The sums of the
-/// best precision are `f64`, rounded once.
+/// order of the additions open, and requires at least single precision. With [`Precision::Best`],
+/// the sums are computed in `f64` and rounded once.
 fn multiply<T: Operand>(warp: &mut Warp, block: &mut Block<'_>, instruction: &Instruction) {
     if !require_all_lanes(warp, "mma") {
         return;

@@ -12,12 +12,14 @@ use crate::kernel::Kernel;
 const UNWRITTEN: u8 = 1;
 const WRITTEN: u8 = 3;
 
-/// Bits of a record of an access for the number of the thread; the other bits count the barriers.
+/// Low bits of an access record, which hold the number of the thread. The other bits hold the
+/// number of barriers before the access.
 const THREAD_BITS: u32 = 11;
-/// Stands for several threads in a record of an access.
+/// Thread number in an access record that stands for several threads.
 const SEVERAL: u32 = (1 << THREAD_BITS) - 1;
 
-/// Unused bytes between variables, so that an access behind a variable does not hit the next one.
+/// Unused bytes between variables, so that an access beyond the end of a variable does not reach
+/// the next variable.
 const GAP: usize = 256;
 
 #[derive(Default)]
@@ -56,7 +58,7 @@ pub(crate) enum SharedError {
 }
 
 impl Shared {
-    /// Prepares the memory for a block of `kernel`: no byte is written.
+    /// Prepares the memory for a block of `kernel`, and marks all bytes as not yet written.
     pub(crate) fn reset(&mut self, kernel: &Kernel) {
         let end = kernel.shared.last().map_or(0, |last| last.offset + last.bytes + GAP);
         self.granule_bits = kernel.shared_granule.trailing_zeros();

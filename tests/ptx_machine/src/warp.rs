@@ -5,7 +5,7 @@ pub(crate) const LANES: usize = 32;
 /// Mask of all lanes of a warp.
 pub(crate) const ALL: u32 = u32::MAX;
 
-/// A value of each lane of a warp.
+/// One value per lane of a warp.
 pub(crate) type Lanes<T> = [T; LANES];
 
 /// Register class: registers of one class share an array.
@@ -75,48 +75,48 @@ impl Warp {
         self.active >> lane & 1 != 0
     }
 
-    /// Returns the predicate `slot` as a mask of lanes.
+    /// Returns the predicate `register` as a mask of lanes.
     #[inline(always)]
-    pub(crate) fn predicate(&mut self, slot: u32) -> u32 {
-        let slot = slot as usize;
-        self.faulty |= self.active & !self.written_predicates[slot];
-        self.predicates[slot]
+    pub(crate) fn predicate(&mut self, register: u32) -> u32 {
+        let register = register as usize;
+        self.faulty |= self.active & !self.written_predicates[register];
+        self.predicates[register]
     }
 
     #[inline(always)]
-    pub(crate) fn set_predicate(&mut self, slot: u32, value: u32) {
-        let slot = slot as usize;
-        let old = self.predicates[slot];
-        self.predicates[slot] = old & !self.active | value & self.active;
-        self.written_predicates[slot] |= self.active;
+    pub(crate) fn set_predicate(&mut self, register: u32, value: u32) {
+        let register = register as usize;
+        let old = self.predicates[register];
+        self.predicates[register] = old & !self.active | value & self.active;
+        self.written_predicates[register] |= self.active;
     }
 
     #[inline(always)]
-    fn read_word<T: Copy>(&mut self, slot: u32, convert: impl Fn(u32) -> T) -> Lanes<T> {
-        let slot = slot as usize;
-        self.faulty |= self.active & !self.written_words[slot];
-        self.words[slot].map(convert)
+    fn read_word<T: Copy>(&mut self, register: u32, convert: impl Fn(u32) -> T) -> Lanes<T> {
+        let register = register as usize;
+        self.faulty |= self.active & !self.written_words[register];
+        self.words[register].map(convert)
     }
 
     #[inline(always)]
-    fn write_word<T: Copy>(&mut self, slot: u32, values: &Lanes<T>, convert: impl Fn(T) -> u32) {
-        let slot = slot as usize;
-        write_lanes(&mut self.words[slot], self.active, values, convert);
-        self.written_words[slot] |= self.active;
+    fn write_word<T: Copy>(&mut self, register: u32, values: &Lanes<T>, convert: impl Fn(T) -> u32) {
+        let register = register as usize;
+        write_lanes(&mut self.words[register], self.active, values, convert);
+        self.written_words[register] |= self.active;
     }
 
     #[inline(always)]
-    fn read_double<T: Copy>(&mut self, slot: u32, convert: impl Fn(u64) -> T) -> Lanes<T> {
-        let slot = slot as usize;
-        self.faulty |= self.active & !self.written_doubles[slot];
-        self.doubles[slot].map(convert)
+    fn read_double<T: Copy>(&mut self, register: u32, convert: impl Fn(u64) -> T) -> Lanes<T> {
+        let register = register as usize;
+        self.faulty |= self.active & !self.written_doubles[register];
+        self.doubles[register].map(convert)
     }
 
     #[inline(always)]
-    fn write_double<T: Copy>(&mut self, slot: u32, values: &Lanes<T>, convert: impl Fn(T) -> u64) {
-        let slot = slot as usize;
-        write_lanes(&mut self.doubles[slot], self.active, values, convert);
-        self.written_doubles[slot] |= self.active;
+    fn write_double<T: Copy>(&mut self, register: u32, values: &Lanes<T>, convert: impl Fn(T) -> u64) {
+        let register = register as usize;
+        write_lanes(&mut self.doubles[register], self.active, values, convert);
+        self.written_doubles[register] |= self.active;
     }
 }
 
@@ -141,15 +141,15 @@ fn write_lanes<R: Copy, T: Copy>(
     }
 }
 
-/// A type of a register's value.
+/// A type of values that a register can hold.
 pub(crate) trait Value: Copy + Default {
     const CLASS: Class;
 
     /// Reads a register, and records a fault if an active lane has not written it.
-    fn read(warp: &mut Warp, slot: u32) -> Lanes<Self>;
+    fn read(warp: &mut Warp, register: u32) -> Lanes<Self>;
 
     /// Writes the active lanes of a register.
-    fn write(warp: &mut Warp, slot: u32, values: &Lanes<Self>);
+    fn write(warp: &mut Warp, register: u32, values: &Lanes<Self>);
 }
 
 macro_rules! value {
@@ -158,13 +158,13 @@ macro_rules! value {
             const CLASS: Class = Class::$class;
 
             #[inline(always)]
-            fn read(warp: &mut Warp, slot: u32) -> Lanes<Self> {
-                warp.$read(slot, $from)
+            fn read(warp: &mut Warp, register: u32) -> Lanes<Self> {
+                warp.$read(register, $from)
             }
 
             #[inline(always)]
-            fn write(warp: &mut Warp, slot: u32, values: &Lanes<Self>) {
-                warp.$write(slot, values, $to)
+            fn write(warp: &mut Warp, register: u32, values: &Lanes<Self>) {
+                warp.$write(register, values, $to)
             }
         }
     };

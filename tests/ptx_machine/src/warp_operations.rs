@@ -6,8 +6,8 @@ use crate::{
     warp::{LANES, Value, Warp},
 };
 
-/// Records a fault unless every lane names the lanes that run the instruction, as
-/// `shfl.sync` and `vote.sync` demand. A lane of the mask that has ended is a fault, too.
+/// Records a fault unless every lane names the lanes that run the instruction, as `shfl.sync` and
+/// `vote.sync` demand. A mask that names a lane which has already ended is a fault, too.
 fn check_members(warp: &mut Warp, mask: u32, text: &str) {
     let masks = u32::read(warp, mask);
     if warp.faulty != 0 {

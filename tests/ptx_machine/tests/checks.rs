@@ -115,7 +115,7 @@ fn conflicting_accesses_to_device_memory_fail() {
                 st.global.u32 [%rd2], %r0; BARRIER ld.global.u32 %r5, [%rd3];";
     fails(&body(&code.replace("BARRIER ", "")), &[conflict, "ld.global"]);
     succeeds(&body(&code.replace("BARRIER", "bar.sync 0;")));
-    // Blocks are not ordered by barriers.
+    // Barriers do not order accesses of different blocks.
     let code = body("\tbar.sync 0; st.global.u32 [%rd2], %r0;").replace("tile", "0");
     let memory = [Some(7); 128];
     let run = |grid| run_on(&module("", &code), grid, 64, (1, Precision::Best), &memory);
@@ -188,7 +188,7 @@ fn a_fault_names_the_lines_of_the_source_if_the_ptx_has_line_information() {
     };
     let place = " (kernels/block.cuh:20, inlined at kernels/softmax.cu:95)";
     assert!(fault(body).ends_with(place), "{}", fault(body));
-    // Line 0 stands for an unknown line, so the place of an earlier instruction is named.
+    // Line 0 stands for an unknown line, so the message names the line of an earlier instruction.
     let later = body.replace("\tst.global.u32 [%rd0+400], %r1;\n", "");
     assert!(fault(&later).ends_with(place), "{}", fault(&later));
     let caller = body.replace(", function_name $L__info_string0, inlined_at 1 95 7", "");

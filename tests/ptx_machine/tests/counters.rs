@@ -131,7 +131,8 @@ fn diverged_lanes_count_once_per_path() {
                 \tadd.s32 %r1, %r1, 1;\n\tbra MEET;\nFEW:\n\tadd.s32 %r1, %r1, 2;\nMEET:\n\
                 \tadd.s32 %r1, %r1, 3;\n";
     let counters = count(&module("", body), 32, &[0; 4]).unwrap();
-    // The kernel of `module` adds a load of the parameter, a move and the end.
+    // To the instructions of the body, `module` adds a load of the parameter, a move and the end of
+    // the kernel.
     assert_eq!(counters.instructions_of(Kind::Move), 3);
     assert_eq!(counters.instructions_of(Kind::Integer), 4);
     assert_eq!(counters.instructions_of(Kind::Control), 3);

@@ -1,4 +1,5 @@
-//! Instructions against values that follow from IEEE 754 and from the text of the PTX ISA.
+//! Tests of instructions, whose expected values follow from IEEE 754 and from the text of the PTX
+//! ISA.
 
 mod support;
 

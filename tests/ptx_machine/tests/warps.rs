@@ -117,7 +117,7 @@ fn matrix_products_equal_plain_loops() {
     check_mma("m16n8k8.row.col.f32.f16.f16.f32", 8, 2, f16, false);
     check_mma("m16n8k16.row.col.f32.f16.f16.f32", 16, 4, f16, false);
     check_mma("m16n8k16.row.col.f32.bf16.bf16.f32", 16, 4, |x| f32_bits(x) >> 16, false);
-    // The lower 13 bits of a TF32 operand do not count.
+    // The lower 13 bits of a TF32 operand do not affect the result.
     check_mma("m16n8k8.row.col.f32.tf32.tf32.f32", 8, 4, |x| f32_bits(x) | 0x1fff, true);
 }
 
