@@ -1,6 +1,6 @@
 //! Replacement of the MPI library in a build that found no library.
 
-/// The MPI library, of which this build has no instance.
+/// The MPI library. The type has no values, because this build has no MPI library.
 pub(crate) enum Library {}
 
 impl Library {

@@ -30,14 +30,14 @@ unsafe extern "C" {
 const SUCCESS: c_int = 0;
 
 /// Time during which a thread that waits for an exchange polls MPI without a pause. Most exchanges
-/// of a few bytes on one host take less.
+/// of a few bytes between processes on one host take less than this time.
 const POLL: Duration = Duration::from_micros(20);
 
 /// Time during which the thread yields the processor between two polls.
 const YIELD: Duration = Duration::from_micros(200);
 
-/// Pause between two polls after that. A thread that does not sleep would take the processor from
-/// the threads that compute.
+/// Pause between two polls, after the time `YIELD`. A thread that does not sleep would take the
+/// processor from the threads that compute.
 const PAUSE: Duration = Duration::from_micros(50);
 
 /// Longest wait for MPI to release the buffers of a failed exchange.
@@ -120,8 +120,9 @@ impl Library {
         }
     }
 
-    /// Waits until MPI accesses no buffer of the failed exchange any more. Ends all processes if
-    /// this takes too long, because the borrows of the buffers end when the exchange returns.
+    /// Waits until MPI no longer accesses the buffers of the failed exchange, because the exchange
+    /// borrows these buffers only until it returns. If the wait takes longer than `RELEASE`, ends
+    /// all processes.
     fn release(&self) {
         let start = Instant::now();
         while start.elapsed() < RELEASE {

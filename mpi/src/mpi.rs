@@ -12,8 +12,8 @@ use std::{
 
 /// The connection of this process to the other processes that `mpiexec` has started.
 ///
-/// A process that ends without [`finalize`](Self::finalize) has failed in the view of `mpiexec`,
-/// which then ends the other processes. [`abort`](Self::abort) ends all processes at once.
+/// If a process ends without [`finalize`](Self::finalize), `mpiexec` treats the process as failed
+/// and ends the other processes. [`abort`](Self::abort) ends all processes at once.
 ///
 /// ```no_run
 /// use cortado::communicator::all_gather;

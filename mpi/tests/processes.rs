@@ -25,7 +25,7 @@ const SUCCESSFUL: [(&str, Process); 3] =
 /// The status of a process that fails on purpose.
 const FAILURE: u8 = 7;
 
-/// Limit for the end of all processes after the failure of one.
+/// Time within which all processes must end after one process has failed.
 const END: Duration = Duration::from_secs(10);
 
 fn main() {

@@ -146,7 +146,7 @@ fn as_bytes_mut(lengths: &mut [u64]) -> &mut [u8] {
     crate::cast::cast_slice_mut(lengths)
 }
 
-/// Allocates the sum of `lengths` bytes.
+/// Allocates a buffer of zeros with as many bytes as the sum of `lengths`.
 fn zeroed_bytes(lengths: &[u64]) -> Result<Vec<u8>> {
     let sum = lengths.iter().try_fold(0u64, |sum, &length| sum.checked_add(length));
     let bytes = sum.and_then(|sum| usize::try_from(sum).ok()).unwrap_or(usize::MAX);

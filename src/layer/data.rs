@@ -35,8 +35,8 @@ pub struct DataLayer<T: Element> {
     kind: &'static str,
     prefetcher: Prefetcher<T>,
     source_settings: SourceSettings,
-    /// The record at which the next batch starts, if the layer has skipped batches since the last
-    /// one. The next forward pass moves the prefetcher to this record.
+    /// The record at which the next batch starts, if the layer has skipped batches since its last
+    /// forward pass. The next forward pass moves the prefetcher to this record.
     skipped_to: Option<u64>,
 }
 

@@ -303,7 +303,7 @@ pub trait Layer<T: Element>: Any + Send {
     /// depends on the values of its bottoms. Several processes divide the batches of a test net
     /// among themselves only if all layers of the net can skip passes.
     ///
-    /// The default implementation does nothing. It returns whether the layer has no
+    /// The default implementation changes nothing, and returns `true` only if the layer has no
     /// [`state`](Self::state).
     ///
     /// # Errors

@@ -23,7 +23,7 @@ use std::{fmt, time::Duration};
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceSpan {
-    /// What the device executed.
+    /// The kernel or transfer that the device executed.
     pub work: DeviceWork,
     /// Time from the start of the recording to the start of the execution.
     pub start: Duration,

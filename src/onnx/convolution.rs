@@ -99,7 +99,8 @@ fn apply(
     cx.set_top(index, &y);
 }
 
-/// Returns the attribute `pads`: the padding before each axis, then the padding after each axis.
+/// Returns the attribute `pads`: the padding at the start of each axis, then the padding at the end
+/// of each axis.
 pub(super) fn pads(begin: &[usize], end: &[usize]) -> Vec<i64> {
     [extents(begin), extents(end)].concat()
 }

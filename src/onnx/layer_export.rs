@@ -39,8 +39,8 @@ impl LayerExport<'_> {
         Node { graph: self.graph, layer: self.layer, name: self.param.name(), node }
     }
 
-    /// Makes `value` the top with index `index`: gives the value the top's name, or copies it if
-    /// no node of this layer computes it.
+    /// Makes `value` the top with index `index`. A value that a node of this layer computes gets
+    /// the top's name; any other value is copied to a new value with this name.
     pub(super) fn set_top(&mut self, index: usize, value: &str) {
         let top = self.tops[index].name.clone();
         let is_own = self.graph.nodes[self.first_node..]

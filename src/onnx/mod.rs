@@ -131,7 +131,7 @@ fn model(graph: GraphProto) -> ModelProto {
 ///
 /// # Errors
 /// Returns [`Error::InvalidData`] if the file would exceed protobuf's limit of 2 GiB, and
-/// [`Error::Io`] if the file cannot be written. In both cases, the old file stays intact.
+/// [`Error::Io`] if the file cannot be written. After either error, an existing file stays intact.
 pub fn write(path: impl AsRef<Path>, model: &ModelProto) -> Result<()> {
     proto::write_binary(path, model)
 }

@@ -53,7 +53,7 @@ struct NetExport<'a> {
     computed: Vec<Value>,
     /// The names of values that only a Silence layer reads.
     silenced: HashSet<String>,
-    /// The name of the last Dropout top that stands for a value.
+    /// Maps the name of a value to the last Dropout top that stands for this value.
     dropout_tops: HashMap<String, String>,
 }
 
@@ -121,7 +121,8 @@ impl<'a> NetExport<'a> {
         Ok(())
     }
 
-    /// Records that a layer of the type `kind`, which is left out, computes the tops of a layer.
+    /// Records that the model contains no values for the tops of the layer `layer`, because a layer
+    /// of the type `kind` is left out.
     fn leave_out(&mut self, layer: usize, kind: &str) {
         for top in self.tops(layer) {
             self.values.remove(&top);

@@ -1,7 +1,8 @@
 //! Export of Pooling and SPP.
 //!
-//! ONNX's `ceil_mode` counts windows otherwise than Caffe, and runtimes differ in what they divide
-//! by. The export therefore states the padding after each axis explicitly.
+//! With `ceil_mode`, ONNX computes other numbers of windows than Caffe, and runtimes divide
+//! averages by different numbers. The export therefore states the padding at the end of each axis
+//! explicitly.
 
 use super::{convolution::pads, layer_export::LayerExport, tensors::extents};
 use crate::{
@@ -11,7 +12,7 @@ use crate::{
     proto::{pooling_parameter::PoolMethod, spp_parameter},
 };
 
-/// Pooling windows, and the padding after each axis that gives as many windows as Caffe has.
+/// Pooling windows, and the padding at the end of each axis that gives as many windows as in Caffe.
 struct Windows {
     op: Pool2d,
     end: [usize; 2],
@@ -62,7 +63,8 @@ impl Windows {
         if !include_padding || ends_in_padding {
             return y;
         }
-        // ONNX divides by the number of elements of the kernel. Replace this divisor by Caffe's.
+        // ONNX divides each sum by the number of elements of the kernel, but Caffe excludes
+        // elements beyond the padding. Replace ONNX's divisor by Caffe's.
         let divisor = |axis: usize, window: usize| {
             let start = window * stride[axis];
             (start + kernel[axis]).min(input[axis] + 2 * pad[axis]) - start

@@ -6,7 +6,7 @@
 use super::{layer_export::LayerExport, shapes::split};
 use crate::{error::Result, shape::Shape};
 
-/// The maximum number of time steps. Each step adds about 20 nodes.
+/// The maximum number of time steps. Each time step adds about 20 nodes to the graph.
 const MAX_STEPS: usize = 1024;
 
 /// The sizes and the operands of an unrolled layer.

@@ -115,7 +115,8 @@ pub(super) fn reduction(cx: &mut LayerExport<'_>) -> Result<()> {
     let first = shape.canonical_axis(param.axis() as isize)?;
     let axes: Vec<i64> = (first as i64..shape.len() as i64).collect();
     let x = cx.bottom(0);
-    // In operator set 13, the axes of ReduceSum are an input, and those of the others an attribute.
+    // In operator set 13, ReduceSum takes the axes as an input, and the other reductions take them
+    // as an attribute.
     let mut y = match param.operation() {
         ReductionOp::Sum => {
             let axes = cx.integers(&axes);

@@ -112,8 +112,9 @@ struct Place {
 }
 
 impl Place {
-    /// Returns the place as text for other processes, which is not empty. Names of layers and blobs
-    /// may contain any character, so the message starts with the length of the layer's name.
+    /// Returns a text, never empty, that describes the place to the other processes. Names of
+    /// layers and blobs may contain any character, so the message starts with the length of the
+    /// layer's name.
     fn to_message(&self) -> String {
         let Self { shard, layer, what, name } = self;
         let kind = if *what == TracedBlob::Top { "top" } else { "param" };

@@ -180,7 +180,8 @@ impl Drop for Processes {
     fn drop(&mut self) {
         if let Some(CommunicationThread { jobs, handle, .. }) = self.thread.take() {
             drop(jobs);
-            // A panic in a communicator has already failed the job's receiver.
+            // If the communicator panicked, the solver has already received an error instead of the
+            // result of the job.
             let _ = handle.join();
         }
     }

@@ -242,8 +242,9 @@ impl<T: Element> Solver<T> {
     }
 }
 
-/// Returns the path of the weights file. This is `model`, which the solver state names, unless only
-/// the directory of the solver state file contains a file with this name.
+/// Returns the path of the weights file: normally `model`, the path in the solver state. If `model`
+/// does not exist, but the directory of the solver state file contains a file of the same name,
+/// returns the path of that file.
 fn find_model(state: &Path, model: &Path) -> PathBuf {
     let moved_model = state.parent().zip(model.file_name()).map(|(folder, file)| folder.join(file));
     moved_model.filter(|path| !model.exists() && path.exists()).unwrap_or_else(|| model.into())

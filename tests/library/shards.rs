@@ -459,7 +459,7 @@ fn a_divergence_names_the_first_shard_with_a_nan() {
 }
 
 /// Process 0 fails to write the snapshot of iteration 3. All processes go on, and write another
-/// snapshot at the end. If this fails too, all processes return the error.
+/// snapshot at the end. If writing this last snapshot fails too, all processes return the error.
 #[test]
 fn a_snapshot_that_process_0_cannot_write_has_the_same_effect_on_all_processes() {
     for end in ["kept", "restored"] {

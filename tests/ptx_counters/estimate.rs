@@ -101,7 +101,7 @@ mod tests {
             ("loop_main_text", 32),
         ];
         assert_eq!(of(&counters, None), ("issue slots", 0.5));
-        // Half of the machine instructions for the same number of `mma`.
+        // The machine code has half as many instructions per `mma` as the PTX.
         assert_eq!(of(&counters, Some("128\t16")), ("tensor cores", 1.0));
     }
 

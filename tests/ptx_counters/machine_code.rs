@@ -16,7 +16,7 @@ const REGISTER_UNIT: u32 = 256;
 const SYSTEM_BYTES: u32 = 1024;
 /// Shared memory is allocated in multiples of this number of bytes.
 const SHARED_UNIT: u32 = 128;
-/// Threads of a block of most kernels.
+/// Number of threads per block in most kernels.
 const THREADS: u32 = 256;
 
 /// Properties of a kernel that ptxas reports.
@@ -68,7 +68,7 @@ fn resources(messages: &str) -> BTreeMap<String, Resources> {
 /// The main loop of a kernel.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct MainLoop {
-    /// Kind of the instructions that the kernel is for: `mma`, `double` or `float`.
+    /// Kind of the kernel's main arithmetic: `mma`, `double` or `float`.
     kind: &'static str,
     instructions: usize,
     /// Number of instructions of the main kind.
@@ -99,7 +99,8 @@ fn line(text: &str) -> Option<Line<'_>> {
         .then_some(Line::Instruction { opcode, target })
 }
 
-/// Returns the kind of an instruction, if it is arithmetic that a kernel may be for.
+/// Returns the kind of an arithmetic instruction: 0 for tensor cores, 1 for `double` and 2 for
+/// `float`. Returns `None` for any other instruction.
 fn kind(opcode: &str) -> Option<usize> {
     match opcode.split('.').next()? {
         "HMMA" => Some(0),

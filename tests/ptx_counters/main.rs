@@ -3,7 +3,8 @@
 //! instead. The script `scripts/counters` runs the test.
 //!
 //! `CORTADO_MACHINE_CODE` names a folder with the machine code for compute capability 8.0, and
-//! `CORTADO_NVDISASM` the disassembler. Without them, the machine code is not checked.
+//! `CORTADO_NVDISASM` the disassembler. Without these two variables, the test does not check the
+//! machine code.
 
 #[path = "../cuda_on_cpu/mod.rs"]
 mod cuda_on_cpu;
@@ -33,7 +34,8 @@ const LAUNCHES: &str = "docs/gpu/launches.tsv";
 const MACHINE_CODE: &str = "docs/gpu/machine-code.tsv";
 const SUMMARY: &str = "docs/gpu/counters.md";
 
-/// Makes a part of the calls in a child process, in which the PTX machine writes its log.
+/// Runs in a child process, and makes one part of the kernel calls. The PTX machine writes the log
+/// of the child process.
 #[test]
 fn child() {
     let (Some(log), Ok(part)) = (env::var_os(LOG), env::var(PART)) else { return };

@@ -42,7 +42,7 @@ const COSTS: &[&str] = &[
     "shared",
     "spills",
 ];
-/// Columns whose values should be large.
+/// Columns with gains: a greater value is better.
 const GAINS: &[&str] = &["resident_blocks"];
 
 /// A difference between two tables, with a line of text for the reader.

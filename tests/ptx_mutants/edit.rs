@@ -7,11 +7,11 @@ pub(crate) enum Edit {
     Delete,
     /// Replaces a part of the line.
     Replace(&'static str, &'static str),
-    /// Replaces the operand of a number, counted from 0.
+    /// Replaces the operand with an index, counted from 0.
     Operand(usize, &'static str),
     /// Swaps two operands.
     SwapOperands(usize, usize),
-    /// Swaps two elements of the vector that is the operand of a number.
+    /// Swaps two elements of the vector operand with an index: the operand's index comes first.
     SwapElements(usize, usize, usize),
     /// Adds to the offset of the line's address.
     Offset(i64),

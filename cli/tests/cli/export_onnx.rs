@@ -40,7 +40,8 @@ fn export_onnx_writes_a_trained_net() {
     let shape = input.r#type.unwrap().tensor_type.unwrap().shape.unwrap();
     assert_eq!(shape.dim[0].dim_param(), "batch");
 
-    // The net for training keeps its scores, without the loss.
+    // The export leaves out the loss of the net for training, so the scores are the output of the
+    // model.
     folder.run(&format!("export-onnx --model net.prototxt {weights} -o train.onnx")).succeeded();
     let model: ModelProto = proto::read_binary(folder.path("train.onnx")).unwrap();
     let graph = model.graph.unwrap();

@@ -68,8 +68,8 @@ impl Context {
             .get_attribute(DeviceAttribute::MultiprocessorCount)
             .map_err(from_cust("cuDeviceGetAttribute"))
             .map_err(on)?;
-        // `Primary::new` makes the context current. If a later call fails, `released` is dropped
-        // after `primary`.
+        // `Primary::new` makes the context current. `released` is declared before `primary`, so
+        // that it is dropped after `primary` if a later call fails.
         let released = NoCurrentContext;
         let primary =
             Primary::new(device).map_err(from_cust("cuDevicePrimaryCtxRetain")).map_err(on)?;

@@ -52,7 +52,8 @@ impl Spans {
     }
 
     /// Calls `enqueue`, which queues work on the stream. Records the work's span if the queue
-    /// records. Converts failures of the recording by `error`. The stream's context must be current.
+    /// records. The function `error` converts a failure of the recording to the returned error. The
+    /// stream's context must be current.
     pub(super) fn measure(
         &self,
         stream: CUstream,
@@ -60,7 +61,8 @@ impl Spans {
         enqueue: impl FnOnce() -> Result<()>,
         error: impl Fn(CudaFailure) -> Error,
     ) -> Result<()> {
-        // The lock separates the spans of threads that share the queue.
+        // Hold the lock for the whole call, so that no other thread queues work between the start
+        // event and the end event.
         let mut recording = self.recording.lock();
         let Some(Recording { spans, .. }) = &mut *recording else { return enqueue() };
         let (start, end) = Event::timed()

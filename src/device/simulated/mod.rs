@@ -74,8 +74,8 @@ impl SimulatedDevice {
         Self { state: Arc::default(), queue: Arc::default(), workers }
     }
 
-    /// Injects a fault into the `nth` event of kind `fault` after this call. Events on the device
-    /// and on all its forks count.
+    /// Injects a fault into the `nth` event of kind `fault` after this call, counted over the
+    /// device and all its forks.
     pub fn inject_fault(&self, fault: Fault, nth: u64) {
         self.state.faults.inject(fault, nth);
     }

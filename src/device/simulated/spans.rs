@@ -26,7 +26,8 @@ impl Spans {
         self.0.lock().as_mut().map_or_else(Vec::new, |recording| mem::take(&mut recording.spans))
     }
 
-    /// Runs `body`, which does the work `work`. Records the work's span if the queue records.
+    /// Runs `body`. If the queue records, stores the time span of `body` as a span of the kind
+    /// `work`.
     pub(super) fn measure<R>(&self, work: DeviceWork, body: impl FnOnce() -> R) -> R {
         let start = Instant::now();
         let result = body();

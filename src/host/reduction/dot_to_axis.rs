@@ -12,8 +12,9 @@ use crate::{
 };
 use num_traits::Zero;
 
-/// `y[e] ← β·y[e] + Σ a[o, e, i] · b[o, e, i]` over all `o` and `i`. The gradient of a factor that
-/// was broadcast along `o` and `i` is such a sum. `y` is not read if β = 0.
+/// `y[e] ← β·y[e] + Σ a[o, e, i] · b[o, e, i]` over all `o` and `i`. For example, the sum is the
+/// gradient of a factor that was broadcast along the outer and inner axes. `y` is not read if β =
+/// 0.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) unless `a` and `b` have `axis.count()` elements and `y`

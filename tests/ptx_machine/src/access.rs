@@ -69,8 +69,8 @@ trait Space {
     /// Counts the accesses of one instruction.
     fn count(_: &mut Counters, _: &Access<'_>) {}
 
-    /// Reads consecutive bytes for all lanes at once, as many for each lane as given, and returns
-    /// whether this was possible.
+    /// Reads the elements of all lanes at once, if the elements of the lanes are consecutive in
+    /// memory. Returns whether this was possible.
     fn read_all(_: &Warp, _: &mut Block<'_>, _: u64, _: usize, _: &mut [u8]) -> bool {
         false
     }

@@ -18,7 +18,8 @@ pub(crate) fn flush(value: f32) -> f32 {
 
 macro_rules! extrema {
     ($min:ident, $max:ident, $type:ty) => {
-        /// Returns the lesser number; −0 is less than +0, and a NaN only wins against a NaN.
+        /// Returns the lesser number. −0 is less than +0, and the result is NaN only if both
+        /// operands are NaN.
         #[inline(always)]
         pub(crate) fn $min(a: $type, b: $type) -> $type {
             if a.is_nan() {
@@ -110,9 +111,9 @@ pub enum Precision {
     /// rounded before sums.
     #[default]
     Best,
-    /// Approximations are as wrong as the ISA allows, and sums of a matrix product are truncated to
-    /// `f32` after each addition. A `mul` and an `add` without rounding modifiers become an `fma`,
-    /// as the driver's compiler may do.
+    /// Approximations have the largest errors that the ISA allows, and sums of a matrix product are
+    /// truncated to `f32` after each addition. A `mul` and an `add` without rounding modifiers
+    /// become an `fma`, as the driver's compiler may do.
     Least,
 }
 

@@ -42,8 +42,8 @@ impl Block<'_> {
         (self.card, self.memory.tags.interval + (warp.number * LANES + lane) as u32)
     }
 
-    /// Gives the threads of the block new tags, after those of `lanes` lanes. Returns false if too
-    /// few tags are left.
+    /// Gives the threads of the block new tags, which follow their old tags, one for each of
+    /// `lanes` lanes. Returns false if too few tags are left.
     fn renew_tags(&mut self, lanes: u32) -> bool {
         let next = self.memory.tags.interval + lanes;
         self.memory.tags.interval = next;
@@ -95,7 +95,8 @@ impl Warp {
         warp
     }
 
-    /// Prepares the warp for the start of a block: only constants are written.
+    /// Prepares the warp for the start of a block, and marks all registers except constants as not
+    /// yet written.
     fn reset(&mut self, block: &Block<'_>) {
         let kernel = block.kernel;
         (self.faulty, self.fault, self.ended) = (0, None, 0);
@@ -207,7 +208,7 @@ impl Warp {
         let lanes = frame.lanes & !self.ended;
         frame.block = meeting;
         if meeting == ENDED {
-            // The groups do not meet again before they end.
+            // The groups of lanes meet again only when all their threads have ended.
             self.frames.pop();
         }
         let mut groups = [(next[0], lanes & mask), (next[1], lanes & !mask)];

@@ -10,7 +10,8 @@ const NAN_16: u16 = 0x7fff;
 pub(crate) fn f16_to_f32(half: u16) -> f32 {
     let sign = u32::from(half & 0x8000) << 16;
     let magnitude = u32::from(half & 0x7fff);
-    // The product has the exponent of the `f16` in the bias of `f32`, and normalizes subnormals.
+    // The factor 2^112 changes the bias of the exponent from that of `f16` to that of `f32`, and
+    // the multiplication normalizes subnormal numbers.
     let scaled = f32::from_bits(magnitude << 13) * f32::from_bits((127 + 112) << 23);
     let value = if magnitude > 0x7c00 {
         f32::NAN

@@ -79,7 +79,8 @@ pub struct Requests {
     /// Number of transfers that the requests need: sectors of device memory, or wavefronts of shared
     /// memory.
     pub transfers: u64,
-    /// Number of transfers that bank conflicts add. Device memory has none.
+    /// Number of transfers that bank conflicts add; 0 for device memory, which has no bank
+    /// conflicts.
     pub conflicts: u64,
 }
 
@@ -106,7 +107,7 @@ pub struct Counters {
     pub shared_loads: Requests,
     /// Stores to shared memory.
     pub shared_stores: Requests,
-    /// Number of atomic operations of lanes.
+    /// Number of atomic operations, counted for each lane.
     pub atomics: u64,
     /// Sectors of device memory that the launch reads and writes.
     read: Sectors,
@@ -215,9 +216,9 @@ impl Counters {
         self.written.add(access);
     }
 
-    /// Counts a request to shared memory. A wavefront transfers at most 128 bytes, so that the lanes
-    /// of accesses of 8 and 16 bytes form two and four groups. Within a group, each further word of
-    /// a bank takes a further wavefront.
+    /// Counts a request to shared memory. A wavefront transfers at most 128 bytes, so that the
+    /// lanes of accesses of 8 and 16 bytes form two and four groups. Within a group, each
+    /// additional word in the same bank needs another wavefront.
     pub(crate) fn shared(&mut self, access: &Access<'_>) {
         let words = (access.bytes as u64).div_ceil(WORD);
         let group = LANES / words as usize;

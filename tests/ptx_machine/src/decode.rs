@@ -58,8 +58,8 @@ struct Decoder<'a> {
     shared_end: usize,
     shared_granule: usize,
     precision: Precision,
-    /// Registers that hold a product of the current basic block, with the factors. The list stays
-    /// empty unless products and sums are fused.
+    /// Registers that hold a product of the current basic block, with the factors. Empty unless the
+    /// machine fuses products and sums.
     products: Vec<Product>,
     line: u32,
     statement: &'a str,

@@ -27,15 +27,17 @@ const GRANULE: usize = 2;
 /// and later tags are greater.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Tags {
-    /// Least tag of the launch, of the block, and since the block's last barrier.
+    /// Least tags of the current launch, of the current block, and of the interval since the
+    /// block's last barrier.
     pub(crate) launch: u32,
     pub(crate) block: u32,
     pub(crate) interval: u32,
 }
 
 impl Tags {
-    /// Returns whether an access by the thread with the tag `own` conflicts with a write. Writes of
-    /// other blocks conflict, as do those of other threads of the block since the last barrier.
+    /// Returns whether an access by the thread with the tag `own` conflicts with a write. Writes by
+    /// other blocks of the launch conflict, and so do writes by other threads of the same block
+    /// since the last barrier.
     #[inline(always)]
     fn conflict(self, own: u32, writer: u32) -> bool {
         (writer >= self.launch) & (writer < self.block)
@@ -74,7 +76,7 @@ pub struct DeviceMemory {
 /// Why an access to device memory is faulty.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum AccessError {
-    /// Outside every allocation that the GPU may access.
+    /// The access lies outside every allocation that the GPU may access.
     Outside,
     Unwritten,
     /// Another thread wrote the bytes, and no barrier orders the accesses.
@@ -223,7 +225,8 @@ impl DeviceMemory {
         self.read((card, tag), address, 8, &mut bytes)?;
         let old = u64::from_le_bytes(bytes);
         let bytes = old.max(value).to_le_bytes();
-        // SAFETY: as in `read`, which has found the bytes.
+        // SAFETY: `read` has found the bytes in a live allocation, which the caller of `add`
+        // promised to be accessible.
         unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), address as *mut u8, 8) };
         Ok(old)
     }

@@ -219,7 +219,7 @@ pub(crate) fn vector_move(class: Class, is_pack: bool) -> Execute {
     }
 }
 
-/// Returns the form of an opcode, unless the opcode is unknown or needs its own decoding.
+/// Returns the `Form` of an opcode, or `None` if the opcode is unknown or needs special decoding.
 pub(crate) fn form(opcode: &str) -> Option<Form> {
     let (name, types) = opcode.split_once('.')?;
     match name {

@@ -1,12 +1,13 @@
 //! C interface for the simulated driver in `tests/cuda_on_cpu`.
 //!
 //! The driver calls these functions one at a time. The environment variable `PTX_MACHINE_SEED` sets
-//! the seed, and `PTX_MACHINE_PRECISION=least` the least precision. `PTX_MACHINE_KERNELS` names a
-//! folder of PTX files, such as `sm_80/unary.ptx`, that replace the committed files of the same name.
-//! `PTX_MACHINE_LOG` names a file, to which each launch appends a line: the kernel, the numbers of
-//! blocks and threads, the number of instructions that warps ran, and the time in microseconds.
-//! `PTX_MACHINE_COUNTERS` names a file, to which each launch appends a line: the kernel, the numbers
-//! of blocks and threads, and the counters.
+//! the seed of the random orders, and `PTX_MACHINE_PRECISION=least` selects the least precise
+//! results that the ISA allows. `PTX_MACHINE_KERNELS` names a folder of PTX files, such as
+//! `sm_80/unary.ptx`, that replace the committed files of the same name. `PTX_MACHINE_LOG` names a
+//! file, to which each launch appends a line: the kernel, the numbers of blocks and threads, the
+//! number of instructions that warps ran, and the time in microseconds. `PTX_MACHINE_COUNTERS`
+//! names a file, to which each launch appends a line: the kernel, the numbers of blocks and
+//! threads, and the counters.
 #![allow(unsafe_code)]
 
 use crate::{Kernel, Launch, Machine, Module, Precision};
@@ -22,10 +23,10 @@ use std::{
     time::Instant,
 };
 
-/// Modules and kernels that were used, which stay until the process ends.
+/// The state of the interface. Loaded modules and kernels stay in memory until the process ends.
 struct State {
     machine: Machine,
-    /// Modules by the text that the driver loaded.
+    /// Loaded modules, keyed by the text that the driver passed.
     modules: HashMap<String, LoadedModule>,
     /// Committed PTX files, by their text.
     files: HashMap<String, String>,

@@ -159,7 +159,7 @@ impl Kernel {
             is_file.then(|| words.next())?
         })?;
         let path = path.trim_matches('"');
-        // The path in the repository.
+        // The path relative to the root of the repository.
         let path = path.rfind("/kernels/").map_or(path, |start| &path[start + 1..]);
         Some(format!("{path}:{line}"))
     }

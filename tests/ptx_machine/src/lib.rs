@@ -12,10 +12,11 @@
 //! - that all lanes take part in the instructions of a warp, and all threads in barriers;
 //! - that no integer is divided by zero.
 //!
-//! For results that the ISA leaves open, [`Precision`] chooses between the best and the least precise
-//! that it allows.
+//! The ISA does not define every result exactly. [`Precision`] selects the most precise or the
+//! least precise results that the ISA allows.
 //!
-//! On request, the machine counts what determines the speed of a launch on a GPU ([`Counters`]).
+//! On request, the machine counts the instructions and transfers that determine the speed of a
+//! launch on a GPU ([`Counters`]).
 //!
 //! A fault ends the launch with an error that names the kernel, the line of the PTX file, the thread
 //! and the address.

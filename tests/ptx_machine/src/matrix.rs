@@ -131,7 +131,7 @@ operand_16!(F16K8, 8, f16_to_f32);
 operand_16!(F16K16, 16, f16_to_f32);
 operand_16!(Bf16K16, 16, bf16_to_f32);
 
-/// Operands in TF32, of which the lower 13 bits do not count.
+/// Operands in TF32, whose lower 13 bits do not affect the result.
 struct Tf32K8;
 
 impl Operand for Tf32K8 {

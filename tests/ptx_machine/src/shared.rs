@@ -37,8 +37,8 @@ pub(crate) struct Shared {
     epoch: u32,
 }
 
-/// Returns the offset for a variable behind `end` bytes. The offset has the alignment that the
-/// variable declares, but no greater one, which a kernel must not rely on.
+/// Returns the offset of a variable that follows the first `end` bytes. The offset has exactly the
+/// alignment that the variable declares, because a kernel must not rely on a greater alignment.
 pub(crate) fn offset_after(end: usize, alignment: usize) -> usize {
     let offset = (end + GAP).next_multiple_of(alignment);
     if offset.is_multiple_of(2 * alignment) { offset + alignment } else { offset }

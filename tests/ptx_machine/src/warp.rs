@@ -39,7 +39,7 @@ pub(crate) struct Warp {
     /// Description of the first fault; without a description, the fault is an uninitialized
     /// register.
     pub(crate) fault: Option<Fault>,
-    /// Frames of the diverged lanes of the warp, the lanes that run now last.
+    /// Frames of the diverged lanes of the warp. The last frame contains the lanes that run now.
     pub(crate) frames: Vec<Frame>,
     /// Lanes that have threads.
     pub(crate) threads: u32,
@@ -120,8 +120,8 @@ impl Warp {
     }
 }
 
-/// Stores the converted values of the lanes in `active`. A store to all lanes has no condition in
-/// its loop.
+/// Stores the converted values of the lanes in `active`. If all lanes are active, the loop contains
+/// no condition.
 #[inline(always)]
 fn write_lanes<R: Copy, T: Copy>(
     register: &mut Lanes<R>,

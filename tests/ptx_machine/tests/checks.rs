@@ -99,7 +99,7 @@ fn conflicting_accesses_between_barriers_fail() {
         .replace("%r4, %r1, 4;", "%r4, %r1, 4; add.s32 %r4, %r3, %r4;");
     fails(&body(&exchange.replace("BARRIER ", "")), &["conflicts with a write of thread"]);
     succeeds(&body(&exchange.replace("BARRIER", "bar.sync 0;")));
-    // A write behind a read of another thread.
+    // A write of a word that another thread has read before.
     let code = "\tst.shared.u32 [%r2], %r0; bar.sync 0; ld.shared.u32 %r5, [%r3+8]; BARRIER st.shared.u32 [%r2], %r5;";
     fails(&body(&code.replace("BARRIER ", "")), &["conflicts with a read of several threads"]);
     succeeds(&body(&code.replace("BARRIER", "bar.sync 0;")));

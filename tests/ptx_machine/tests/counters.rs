@@ -92,7 +92,8 @@ fn words_of_one_bank_conflict() {
     assert_eq!(shared(128, 4), [requests(1, 32, 31); 2]);
     // A padding word per row of 32 words removes the conflicts.
     assert_eq!(shared(132, 4), [requests(1, 1, 0); 2]);
-    // Eight lanes access rows of 32 words in one wavefront each, four groups of lanes do so.
+    // Accesses of 16 bytes form four groups of eight lanes. Each lane of a group accesses another
+    // row of 32 words, and needs a separate wavefront.
     assert_eq!(shared(128, 16), [requests(1, 32, 28); 2]);
     assert_eq!(shared(144, 16), [requests(1, 4, 0); 2]);
 }

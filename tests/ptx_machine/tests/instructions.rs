@@ -206,7 +206,7 @@ fn approximations_follow_the_tables_of_special_values() {
             &[power(127), 0.0],
         ],
     );
-    // The lower words of the operand and of the result do not count.
+    // The instruction ignores the lower word of the operand, and the lower word of the result is 0.
     check(
         "rcp.approx.ftz.f64",
         "f64",
@@ -374,7 +374,7 @@ fn conversions_to_integral_values_round_as_stated() {
         &["f32"],
         &[&[single(-1.0), 0], &[single(1e20), 0xffff_ffff], &[nan, 0]],
     );
-    // A NaN of 64 bits gives the number whose highest bit is set.
+    // A 64-bit NaN is converted to the integer of which only the highest bit is set.
     check(
         "cvt.rzi.s64.f64",
         "64",

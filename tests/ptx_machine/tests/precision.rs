@@ -1,4 +1,4 @@
-//! Results for which the PTX ISA leaves a choice.
+//! Tests of results for which the PTX ISA allows several values.
 
 mod support;
 

@@ -17,7 +17,7 @@ fn a_butterfly_shuffle_exchanges_lanes_within_segments() {
     for lane in 0..32u32 {
         assert_eq!(memory[2 * lane as usize..][..2], [lane ^ 3, 1], "lane {lane}");
     }
-    // A source beyond the clamp keeps the lane's own value.
+    // If the number of the source lane exceeds the clamp, a lane reads its own value.
     let body = body.replace("6175", "3").replace("%r2, 3;", "%r2, 4;");
     let memory = run(&module("", &body), 32, &[0; 64]).unwrap();
     for lane in 0..32u32 {

@@ -127,7 +127,7 @@ impl CudaDevice {
     }
 
     /// Computes `Cᵢ ← α·op(Aᵢ)·op(Bᵢ) + β·Cᵢ`; the ledger records the call as `kernel_name`. The
-    /// caller has checked the operand lengths. `overwrites` is whether the GEMMs overwrite all
+    /// caller has checked the operand lengths. `overwrites` states whether the GEMMs overwrite all
     /// elements of `c`.
     #[track_caller]
     pub(super) fn launch_gemm<T: Element>(

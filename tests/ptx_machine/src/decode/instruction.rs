@@ -83,7 +83,7 @@ impl<'a> Decoder<'a> {
         Ok(())
     }
 
-    /// Forgets the products in which a register of this number takes part.
+    /// Forgets the products that have the register `slot` as their result or as a factor.
     fn forget_products(&mut self, slot: u32) {
         self.products.retain(|product| product.to != slot && !product.factors.contains(&slot));
     }
