@@ -104,6 +104,19 @@ impl<T: Element> Net<T> {
         Ok(())
     }
 
+    /// Runs the backward pass of every layer that needs one, from the last layer to the first, and
+    /// calls `after` with the index of each layer, when the gradients of its parameters are complete.
+    pub(crate) fn backward_with(
+        &mut self,
+        after: &mut dyn FnMut(usize) -> Result<()>,
+    ) -> Result<()> {
+        for index in (0..self.nodes.len()).rev() {
+            self.run_backward(index..index + 1)?;
+            after(index)?;
+        }
+        Ok(())
+    }
+
     /// Derives the shapes of all blobs from the current shapes of the net's inputs. If the net
     /// reuses memory, `reshape` also reassigns storage to the blobs.
     ///

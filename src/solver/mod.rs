@@ -35,6 +35,7 @@ mod builder;
 mod debug_info;
 mod divergence;
 mod event;
+mod gradient_reduction;
 mod lr_policy;
 mod method;
 mod nets;

@@ -5,7 +5,7 @@
 //! of a process, then those of the processes. Results therefore do not depend on P.
 
 use super::training_run::Solver;
-use crate::{blob::Blob, element::Element, error::Result, kernel::traits::*, net::Net};
+use crate::{element::Element, error::Result, net::Net};
 
 /// Adds lists of equal length elementwise, in pairs of neighbours, until one list is left.
 fn tree_sum<T: Element>(mut lists: Vec<Vec<T>>) -> Vec<T> {
@@ -43,51 +43,6 @@ impl<T: Element> Solver<T> {
         let values = self.nets.shards_mut().map(value);
         let values = values.map(|value| value.map(|value| vec![value])).collect::<Result<_>>()?;
         Ok(self.mean_over_shards(values)?.into_iter().sum())
-    }
-
-    /// Replaces the gradients of the first train net of this process by the mean of the gradients of
-    /// all shards.
-    pub(super) fn reduce_gradients(&mut self) -> Result<()> {
-        if self.shards.count == 1 {
-            return Ok(());
-        }
-        self.add_own_gradients()?;
-        if self.processes.size() > 1 {
-            let gradients: Vec<_> = gradients(&self.nets.train).collect();
-            let mut values = Vec::with_capacity(gradients.iter().map(|blob| blob.count()).sum());
-            for gradient in &gradients {
-                values.extend_from_slice(gradient.diff()?.host()?);
-            }
-            let sums = self.processes.sum(values)?;
-            let mut sums = &sums[..];
-            for gradient in gradients {
-                let (first, rest) = sums.split_at(gradient.count());
-                gradient.diff_mut()?.host_write_only()?.copy_from_slice(first);
-                sums = rest;
-            }
-        }
-        let scale = T::acc(1.0 / self.shards.count as f64);
-        let device = self.nets.train.device();
-        gradients(&self.nets.train)
-            .try_for_each(|gradient| device.scal(scale, gradient.diff_mut()?.view_mut()))
-    }
-
-    /// Adds the gradients of the train nets of this process along the binary tree over shards, into
-    /// the gradients of the first net.
-    fn add_own_gradients(&self) -> Result<()> {
-        let nets: Vec<&Net<T>> = self.nets.shards().collect();
-        let mut distance = 1;
-        while distance < nets.len() {
-            for pair in nets.chunks(2 * distance) {
-                let device = pair[0].device();
-                for (lower, upper) in gradients(pair[0]).zip(gradients(pair[distance])) {
-                    let (upper, mut lower) = (upper.diff()?, lower.diff_mut()?);
-                    device.axpy(T::acc(1.0), upper.view(), lower.view_mut())?;
-                }
-            }
-            distance *= 2;
-        }
-        Ok(())
     }
 
     /// Replaces the parameters that forward passes change, such as the statistics of BatchNorm, by
@@ -133,10 +88,6 @@ impl<T: Element> Solver<T> {
     pub fn shards(&self) -> usize {
         self.shards.count
     }
-}
-
-fn gradients<T: Element>(net: &Net<T>) -> impl Iterator<Item = &Blob<T>> {
-    net.params_with_gradients().map(|param| param.blob())
 }
 
 fn set_statistics<T: Element>(net: &Net<T>, mut values: &[T]) -> Result<()> {

@@ -2,6 +2,7 @@
 
 use super::{
     event::Event,
+    gradient_reduction::GradientReduction,
     score::{Score, scores},
     smoothed_loss::SmoothedLoss,
     training_run::{LastDisplay, Solver},
@@ -138,26 +139,29 @@ impl<T: Element> Solver<T> {
     fn forward_backward(&mut self) -> Result<f64> {
         let pass_count = self.param.iter_size();
         let is_traced = self.param.debug_info() && self.is_due(self.param.display());
+        let mut reduction = GradientReduction::new(&self.nets, self.shards.count);
         let mut losses = Vec::with_capacity(self.shards.own);
-        let mut loss = 0.0;
-        for _ in 0..pass_count {
-            if is_traced {
-                loss += self.traced_pass()?;
-                continue;
-            }
-            loss += self.nets.train.forward()?;
-            self.nets.train.backward()?;
-        }
-        losses.push(vec![loss / f64::from(pass_count)]);
-        for net in &mut self.nets.more_shards {
+        for shard in 0..self.shards.own {
             let mut loss = 0.0;
-            for _ in 0..pass_count {
+            for pass in 1..=pass_count {
+                if is_traced && shard == 0 {
+                    loss += self.traced_pass()?;
+                    continue;
+                }
+                let Some(net) = self.nets.shards_mut().nth(shard) else { continue };
                 loss += net.forward()?;
-                net.backward()?;
+                // The gradients of the other shards of this process are complete.
+                if pass == pass_count && shard + 1 == self.shards.own && self.shards.count > 1 {
+                    net.backward_with(&mut |layer| reduction.after_layer(layer, &self.processes))?;
+                } else {
+                    net.backward()?;
+                }
             }
             losses.push(vec![loss / f64::from(pass_count)]);
         }
-        self.reduce_gradients()?;
+        if self.shards.count > 1 {
+            reduction.finish(&mut self.processes, self.shards.count)?;
+        }
         self.average_statistics()?;
         Ok(self.mean_over_shards(losses)?.into_iter().sum())
     }

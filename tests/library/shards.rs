@@ -163,10 +163,14 @@ fn check<T: Element>(name: &str, solver: &str, data: &str, extra: &str) {
     if data.contains("HDF5Data") {
         param.set_snapshot_format(proto::solver_parameter::SnapshotFormat::Hdf5);
     }
-    let (expected_events, expected_snapshots) = train::<T>(&param, 1, |_| cpu());
+    check_param::<T>(name, &param);
+}
+
+fn check_param<T: Element>(name: &str, param: &SolverParameter) {
+    let (expected_events, expected_snapshots) = train::<T>(param, 1, |_| cpu());
     assert!(expected_events[0].iter().any(|(kind, ..)| *kind == "tested"));
     for processes in [2, 4] {
-        let (events, snapshots) = train::<T>(&param, processes, device);
+        let (events, snapshots) = train::<T>(param, processes, device);
         for events in events {
             assert_eq!(events, expected_events[0], "{name}, {processes} processes");
         }
@@ -216,6 +220,21 @@ fn results_with_batch_statistics_do_not_depend_on_the_number_of_processes() {
     let batch_norm = r#"layer { name: "bn" type: "BatchNorm" bottom: "ip1" top: "ip1"
         batch_norm_param { moving_average_fraction: 0.9 } }"#;
     check::<f32>("batch-norm", SGD, DIGITS, batch_norm);
+}
+
+/// Each inner product has more than 1 MiB of weights, so that the gradients of the second leave while
+/// the backward pass computes those of the first.
+#[test]
+fn results_with_several_buckets_of_gradients_do_not_depend_on_the_number_of_processes() {
+    let mut param = definition("momentum: 0.9", DIGITS, "", &folder("buckets"));
+    for layer in &mut param.net_param.as_mut().unwrap().layer {
+        let outputs = if layer.name() == "ip1" { 4200 } else { 64 };
+        if let Some(param) = &mut layer.inner_product_param {
+            param.num_output = Some(outputs);
+        }
+    }
+    (param.max_iter, param.test_iter) = (Some(5), vec![2]);
+    check_param::<f32>("buckets", &param);
 }
 
 /// A run of 3 iterations, resumed for 2 more with other numbers of processes, leaves the snapshot of
