@@ -11,7 +11,8 @@
 //!
 //! The macro `conformance!` turns each check into a `#[test]`. [`Kit::run`] runs all checks and
 //! returns a [`Report`]. The [`Coverage`] of a report shows which kernels are native and which
-//! kernels fall back to the host. `GradientCheck` checks the gradients of a custom layer.
+//! kernels fall back to the host. `GradientCheck` checks the gradients of a custom layer, and
+//! [`check_communicator`] checks a communicator.
 //!
 //! Design decisions of the conformance kit:
 //! - The kit compares results with oracles: plain loops in `f64`, written from the formulas in
@@ -47,11 +48,13 @@ mod memory;
 mod kernels;
 #[cfg(feature = "net")]
 mod nets;
+mod communicators;
 mod coverage;
 mod report;
 mod kit;
 
 pub use check::{CheckResult, Outcome};
+pub use communicators::check_communicator;
 pub use coverage::Coverage;
 pub use failure::Failure;
 pub use kit::Kit;

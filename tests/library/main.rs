@@ -22,6 +22,8 @@ mod blob;
 mod blob_operations;
 mod buffer_pool;
 mod coherence;
+#[cfg(feature = "conformance")]
+mod communicators;
 mod contract;
 mod custom_backend;
 #[cfg(feature = "conformance")]
