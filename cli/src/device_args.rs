@@ -71,6 +71,33 @@ impl DeviceArgs {
         Self { gpu: vec![GpuArg::Number(number)], ..self }
     }
 
+    /// Returns the flags of the process with the index `rank` among the `size` processes of this
+    /// host. The process takes the `rank`-th of the GPUs. Without `--threads`, the process takes its
+    /// share of the processors.
+    ///
+    /// # Errors
+    /// Fails if the host has fewer GPUs than processes.
+    #[cfg(feature = "mpi")]
+    pub(super) fn for_process(&self, rank: usize, size: usize) -> Result<Self> {
+        let mut args = self.clone();
+        if size > 1 && !self.gpu.is_empty() {
+            let mut names = resolve_gpus(&self.gpu, &device::device_names())?;
+            let count = names.len();
+            if rank >= count {
+                return Err(Error::InvalidData(format!(
+                    "--gpu: expected at least {size} GPUs for the {size} processes of this host, \
+                     found {count}; pass `--gpu all`, or start fewer processes on this host"
+                )));
+            }
+            args.device = names.swap_remove(rank);
+            args.gpu = Vec::new();
+        }
+        if self.threads == 0 {
+            args.threads = threads_per_process(size);
+        }
+        Ok(args)
+    }
+
     fn options(&self, device: &str) -> DeviceOptions {
         let default_limit = if device == "cpu" { main_memory() } else { None };
         let gemm_backend = match self.gemm_backend {
@@ -97,6 +124,33 @@ impl DeviceArgs {
             _ => Ok(()),
         }
     }
+}
+
+/// Returns the number of threads for each of `size` processes on this host, so that all processes
+/// together use all processors. If `mpiexec` has bound this process to a part of the processors,
+/// returns the number of these processors.
+#[cfg(feature = "mpi")]
+fn threads_per_process(size: usize) -> u16 {
+    let available = std::thread::available_parallelism().map_or(1, usize::from);
+    let read = |path| std::fs::read_to_string(path).unwrap_or_default();
+    let status = read("/proc/self/status");
+    let allowed = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    let online = read("/sys/devices/system/cpu/online");
+    let is_bound =
+        allowed.is_some_and(|allowed| listed_processors(allowed) < listed_processors(&online));
+    let threads = if is_bound { available } else { (available / size).max(1) };
+    u16::try_from(threads).unwrap_or(u16::MAX)
+}
+
+/// Returns the number of processors in a list such as `0-3,8`, as Linux writes it.
+#[cfg(feature = "mpi")]
+fn listed_processors(list: &str) -> usize {
+    let ranges = list.trim().split(',').filter_map(|range| {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        let (first, last) = (first.parse::<usize>().ok()?, last.parse::<usize>().ok()?);
+        Some((last + 1).saturating_sub(first))
+    });
+    ranges.sum()
 }
 
 /// Returns the size of main memory in bytes, which is the default memory limit of the device `cpu`,

@@ -60,12 +60,21 @@ pub(super) struct LogArgs {
 
 impl LogArgs {
     /// Returns the options of the logger, and creates the first log file if the flags request log
-    /// files. `program` is the program name in the names of the files.
+    /// files. `program` is the program name in the names of the files. `rank` is the rank of this
+    /// process in a run with several processes. Processes except the first log only warnings and
+    /// errors, and only to standard error.
     ///
     /// # Errors
     /// Fails if the log file cannot be created.
-    pub(super) fn options(&self, quiet: bool, verbose: bool, program: &str) -> Result<LogOptions> {
-        let level = match (quiet, verbose || self.v > 0) {
+    pub(super) fn options(
+        &self,
+        quiet: bool,
+        verbose: bool,
+        program: &str,
+        rank: Option<usize>,
+    ) -> Result<LogOptions> {
+        let rank = rank.filter(|rank| *rank > 0);
+        let level = match (quiet || rank.is_some(), verbose || self.v > 0) {
             (true, _) => LevelFilter::Warn,
             (_, true) => LevelFilter::Debug,
             _ => LevelFilter::Info,
@@ -81,7 +90,7 @@ impl LogArgs {
             _ if self.log_year_in_prefix => Prefix::WithYear,
             _ => Prefix::WithoutYear,
         };
-        let folder = self.log_dir.as_ref().filter(|_| !self.logtostderr);
+        let folder = self.log_dir.as_ref().filter(|_| !self.logtostderr && rank.is_none());
         let files = folder.map(|folder| LogFiles::create(folder, program, level, prefix));
         Ok(LogOptions {
             level,
@@ -92,6 +101,7 @@ impl LogArgs {
                 && !is_stderr_requested,
             prefix,
             files: files.transpose()?,
+            rank,
         })
     }
 }

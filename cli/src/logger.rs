@@ -20,6 +20,8 @@ pub(super) struct LogOptions {
     pub(super) progress_line: bool,
     pub(super) prefix: Prefix,
     pub(super) files: Option<LogFiles>,
+    /// Rank of this process, if it is not the first of a run with several processes.
+    pub(super) rank: Option<usize>,
 }
 
 static LOGGER: OnceLock<LogOptions> = OnceLock::new();
@@ -65,7 +67,8 @@ impl Log for LogOptions {
         }
         let (level, file) = (record.level(), record.file().unwrap_or("cortado"));
         let prefix = self.prefix.text(level, file, record.line().unwrap_or(0));
-        let line = format!("{prefix}{}", escape_control(&record.args().to_string()));
+        let process = self.rank.map_or(String::new(), |rank| format!("process {rank}: "));
+        let line = format!("{prefix}{process}{}", escape_control(&record.args().to_string()));
         if self.writes_to_stderr(record.metadata()) {
             let clear = if terminal::can_redraw() { CLEAR_LINE } else { "" };
             // Ignore the error of a failed write, because the log is the only place to report

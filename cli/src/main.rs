@@ -31,6 +31,12 @@ mod net_state_args;
 mod output;
 mod prefix_lock;
 mod device_args;
+mod launch;
+#[cfg(feature = "mpi")]
+mod processes;
+#[cfg(not(feature = "mpi"))]
+#[path = "single_process.rs"]
+mod processes;
 mod progress;
 mod resume_command;
 mod run_log;
@@ -51,6 +57,7 @@ mod upgrade_solver;
 use clap::{ColorChoice, CommandFactory, FromArgMatches, Parser, error::ErrorKind};
 use cortado::error::Error;
 use escape::escape_control;
+use launch::Launch;
 use log_args::LogArgs;
 use std::{
     env,
@@ -97,6 +104,14 @@ enum Subcommand {
     DeviceQuery(device_query::DeviceQuery),
 }
 
+impl Subcommand {
+    /// Returns the rank of this process if the subcommand runs on several processes together.
+    fn rank(&self) -> Option<usize> {
+        let launch = Launch::detect()?;
+        matches!(self, Self::Train(_)).then_some(launch.rank)
+    }
+}
+
 /// Parses the arguments of the process and runs the command.
 fn main() -> ExitCode {
     let mut definition = Command::command();
@@ -122,7 +137,8 @@ fn main() -> ExitCode {
         Err(error) => error.exit(),
     };
     let Command { subcommand, quiet, verbose, log } = command;
-    match log.options(quiet, verbose, &program_name()) {
+    let rank = subcommand.rank();
+    match log.options(quiet, verbose, &program_name(), rank) {
         Ok(options) => logger::install(options),
         Err(error) => return report_failure(&error),
     }

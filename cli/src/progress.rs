@@ -16,7 +16,7 @@ pub(super) const REDRAW_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Smallest and largest width of the progress bar, in characters.
 const BAR_WIDTH: RangeInclusive<usize> = 6..=20;
-/// Smallest wait for data that the progress line shows, as a share of the elapsed time.
+/// Smallest wait that the progress line shows, as a share of the elapsed time.
 const MIN_SHOWN_WAIT: f64 = 0.01;
 
 /// Display of training progress, which redraws a progress line and prints a line for each test and
@@ -25,9 +25,15 @@ pub(super) struct Progress {
     max_iter: usize,
     /// Moving average of the iterations per second.
     speed: Option<f64>,
-    /// Time, iteration number and total wait for data at the last redraw of the progress line.
-    last_draw: Option<(Instant, usize, Duration)>,
+    /// Time, iteration number and total waits at the last redraw of the progress line.
+    last_draw: Option<(Instant, usize, Waits)>,
 }
+
+/// Total time that a run has waited for data, and for other processes.
+type Waits = [Duration; 2];
+
+/// What a run waits for, in the order of [`Waits`].
+const AWAITED: [&str; 2] = ["data", "other processes"];
 
 impl Progress {
     pub(super) fn new(max_iter: i32) -> Self {
@@ -37,8 +43,9 @@ impl Progress {
     pub(super) fn show(&mut self, event: &Event<'_>) {
         match *event {
             Event::Started { net, .. } => print_line(&format!("training {net}")),
-            Event::Iterated { iteration, smoothed, rate, waited, .. } => {
-                self.draw(iteration, smoothed, rate, waited.unwrap_or_default());
+            Event::Iterated { iteration, smoothed, rate, waited, waited_for_processes, .. } => {
+                let waits = [waited, waited_for_processes].map(Option::unwrap_or_default);
+                self.draw(iteration, smoothed, rate, waits);
             }
             Event::Tested { iteration, net, outputs, .. } => {
                 let scores: Vec<_> = outputs.iter().map(format_score).collect();
@@ -60,24 +67,26 @@ impl Progress {
         }
     }
 
-    fn draw(&mut self, iteration: usize, loss: f64, rate: f64, waited: Duration) {
+    fn draw(&mut self, iteration: usize, loss: f64, rate: f64, waits: Waits) {
         let now = Instant::now();
-        let mut wait_text = String::new();
-        if let Some((last_time, last_iteration, last_waited)) = self.last_draw {
+        let mut wait_texts = Vec::new();
+        if let Some((last_time, last_iteration, last_waits)) = self.last_draw {
             let elapsed = now - last_time;
             if elapsed < REDRAW_INTERVAL {
                 return;
             }
-            let share = waited.saturating_sub(last_waited).as_secs_f64() / elapsed.as_secs_f64();
-            if share >= MIN_SHOWN_WAIT {
-                wait_text = format!("waiting for data {:.0}%", 100.0 * share);
+            for ((wait, last_wait), awaited) in waits.into_iter().zip(last_waits).zip(AWAITED) {
+                let share = wait.saturating_sub(last_wait).as_secs_f64() / elapsed.as_secs_f64();
+                if share >= MIN_SHOWN_WAIT {
+                    wait_texts.push(format!("waiting for {awaited} {:.0}%", 100.0 * share));
+                }
             }
             let speed = (iteration - last_iteration) as f64 / elapsed.as_secs_f64();
             self.speed = Some(self.speed.map_or(speed, |old| 0.8 * old + 0.2 * speed));
         }
-        self.last_draw = Some((now, iteration, waited));
+        self.last_draw = Some((now, iteration, waits));
         let mut parts = progress_parts(iteration, self.max_iter, self.speed, loss, rate);
-        parts.push((Priority::Wait, wait_text));
+        parts.extend(wait_texts.into_iter().map(|text| (Priority::Wait, text)));
         let done = iteration as f64 / self.max_iter.max(1) as f64;
         redraw_line(&progress_line(done, parts, terminal::line_width()));
     }

@@ -11,14 +11,16 @@ use std::{
 /// Observer that remembers the last snapshot of a training run and, if a signal stops the run,
 /// shows the command that resumes it.
 pub(super) struct ResumeCommand {
+    /// Number of processes of the run.
+    processes: usize,
     args: Vec<OsString>,
     /// Iteration and solver state of the last snapshot.
     last_snapshot: Option<(usize, PathBuf)>,
 }
 
 impl ResumeCommand {
-    pub(super) fn new() -> Self {
-        Self { args: env::args_os().collect(), last_snapshot: None }
+    pub(super) fn new(processes: usize) -> Self {
+        Self { processes, args: env::args_os().collect(), last_snapshot: None }
     }
 
     pub(super) fn observe(&mut self, event: &Event<'_>) {
@@ -28,7 +30,7 @@ impl ResumeCommand {
             }
             Event::Finished { early: true, .. } => {
                 if let Some((iteration, state)) = &self.last_snapshot {
-                    let command = resume_command(&self.args, state);
+                    let command = resume_command(self.processes, &self.args, state);
                     if logger::shows_progress_line() {
                         print_line(&format!("resume from iteration {iteration} with: {command}"));
                     }
@@ -44,9 +46,12 @@ impl ResumeCommand {
 }
 
 /// Returns the command line `args` with `--snapshot STATE` in place of the flags `--snapshot` and
-/// `--weights`, quoted for a POSIX shell.
-fn resume_command(args: &[OsString], state: &Path) -> String {
+/// `--weights`, quoted for a POSIX shell. A run with several processes starts with mpiexec.
+fn resume_command(processes: usize, args: &[OsString], state: &Path) -> String {
     let mut words = Vec::new();
+    if processes > 1 {
+        words.push(format!("mpiexec -n {processes}"));
+    }
     let mut args = args.iter().map(|arg| arg.to_string_lossy());
     while let Some(arg) = args.next() {
         let (flag, has_value) =
@@ -89,7 +94,8 @@ mod tests {
         for (args, want) in cases {
             let args: Vec<_> = args.split(' ').map(Into::into).collect();
             let want = format!("{want} --snapshot 'run/a b_iter_7.solverstate'");
-            assert_eq!(resume_command(&args, state), want);
+            assert_eq!(resume_command(1, &args, state), want);
+            assert_eq!(resume_command(4, &args, state), format!("mpiexec -n 4 {want}"));
         }
     }
 }

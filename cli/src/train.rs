@@ -8,6 +8,7 @@ use super::{
     net_state_args::NetStateArgs,
     output::print,
     prefix_lock::PrefixLock,
+    processes::Processes,
     progress::Progress,
     resume_command::ResumeCommand,
     run_log::RunLogArgs,
@@ -16,7 +17,6 @@ use super::{
 };
 use clap::{Args, ValueEnum};
 use cortado::{
-    device::AnyDevice,
     error::{Error, Result},
     memory::ledger::Ledger,
     proto::{SolverParameter, solver_parameter::SolverMode},
@@ -34,6 +34,9 @@ use std::{
 /// SIGTERM, training finishes the current iteration, writes a snapshot and stops. A second Ctrl-C
 /// ends the process immediately, without a snapshot. On SIGHUP, training writes a snapshot and
 /// continues.
+///
+/// `mpiexec -n P cortado train` trains with P processes, if the command was built with the feature
+/// `mpi`. The number of shards defines the result, which is the same for every number of processes.
 #[derive(Args)]
 #[command(after_help = "Example: cortado train --solver examples/digits/solver.prototxt")]
 pub(super) struct Train {
@@ -55,6 +58,14 @@ pub(super) struct Train {
     /// Number of snapshots to keep; older snapshots with the same prefix are removed
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     snapshot_keep: Option<u32>,
+    /// Number of shards, a power of two and at least the number of processes. Each shard computes
+    /// the gradients of its own batches. The default is the number of shards in --snapshot, or else
+    /// the number of processes
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    shards: Option<u32>,
+    /// Allow another number of shards than in --snapshot, which changes the results
+    #[arg(long, requires = "snapshot")]
+    allow_other_shards: bool,
     /// After training, print all transfers and all fallbacks to the host, by kernel and call site
     #[arg(long, alias = "ledger")]
     transfer_report: bool,
@@ -80,8 +91,9 @@ enum OnNanArg {
 
 impl Train {
     pub(super) fn run(self) -> Result<()> {
-        let device = self.device.open()?;
-        self.run_on(&device)
+        let mut processes = Processes::connect("train")?;
+        let outcome = self.run_in(&mut processes);
+        processes.finish(outcome)
     }
 
     /// Reads the solver definition and applies the net-state flags to the train net's state.
@@ -108,10 +120,16 @@ impl Train {
         Ok(param)
     }
 
-    fn run_on(self, device: &AnyDevice) -> Result<()> {
+    fn run_in(self, processes: &mut Processes) -> Result<()> {
+        let device = processes.device_args(&self.device)?.open()?;
+        let is_first = processes.rank() == 0;
         let ledger = self.transfer_report.then(Ledger::new);
         let _ledger_guard = ledger.as_ref().map(Ledger::open);
-        let mut builder = Solver::<f32>::builder(device);
+        let mut builder = processes.connect_solver(Solver::<f32>::builder(&device));
+        if let Some(shards) = self.shards {
+            builder = builder.shards(usize::try_from(shards).unwrap_or(usize::MAX));
+        }
+        builder = builder.allow_other_shards(self.allow_other_shards);
         if let Some(state) = &self.snapshot {
             let state = existing_state(state);
             check_solver_state(&state)?;
@@ -121,7 +139,7 @@ impl Train {
         let mut solver = builder
             .build(self.definition()?)
             .map_err(|error| error.context(self.solver.display().to_string()))?;
-        let _lock = PrefixLock::acquire(solver.param().snapshot_prefix());
+        let _lock = is_first.then(|| PrefixLock::acquire(solver.param().snapshot_prefix()));
         for path in &self.weights {
             log::info!("Finetuning from {}", path.display());
             self.copy.copy(solver.net_mut(), slice::from_ref(path))?;
@@ -131,15 +149,19 @@ impl Train {
             OnNanArg::Warn => OnNan::Warn,
             OnNanArg::Ignore => OnNan::Ignore,
         });
+        solver.set_action_function(self.signals.install()?);
+        // The other processes report the same events.
+        if !is_first {
+            return solver.solve();
+        }
         if let Some(count) = self.snapshot_keep {
             let keep = SnapshotKeep { count: usize::try_from(count).unwrap_or(usize::MAX) };
             solver.add_observer(move |event| keep.observe(event));
         }
         show_progress(&mut solver);
-        let mut resume = ResumeCommand::new();
+        let mut resume = ResumeCommand::new(processes.size());
         solver.add_observer(move |event| resume.observe(event));
         let failure = self.run_log.start(&mut solver, self.snapshot.is_some())?;
-        solver.set_action_function(self.signals.install()?);
         let outcome = solver.solve();
         if let Some(ledger) = ledger {
             print(&ledger.to_string())?;
