@@ -88,7 +88,7 @@ impl Mpi {
     }
 
     /// Waits until all processes of the run have reached this call, and ends the connection. Drop
-    /// the communicator first.
+    /// the communicator before this call.
     ///
     /// # Errors
     /// Returns [`Error::InvalidData`] if the communicator still exists, or if MPI fails.

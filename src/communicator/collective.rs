@@ -14,7 +14,7 @@ use std::{iter, ops::Range};
 /// `values` holds the same sums in every process. All processes pass the same number of values.
 ///
 /// The tree adds the values of ranks 0 and 1, of ranks 2 and 3, and so on, then these sums in
-/// pairs. The value of the lower ranks is the first operand of each addition. Additions compute in
+/// pairs. In each addition, the first operand is the sum over the lower ranks. Additions compute in
 /// [`Element::Acc`] and round to `T`.
 ///
 /// Each process adds `1 / size` of the sums (recursive halving), then collects the other sums
@@ -42,7 +42,8 @@ use std::{iter, ops::Range};
 pub fn sum_tree<T: Element>(communicator: &mut dyn Communicator, values: &mut [T]) -> Result<()> {
     let (rank, size) = (communicator.rank(), power_of_two_size(communicator, "sum_tree")?);
     let mut received = vec![T::zeroed(); values.len().div_ceil(2)];
-    // The range whose sums this process computes, and the ranges of the larger distances.
+    // `own` is the range of values whose sums this process still computes. `split_ranges` are the
+    // ranges before each split.
     let mut own = 0..values.len();
     let mut split_ranges = Vec::new();
     for distance in distances(size) {

@@ -38,8 +38,8 @@ struct CommunicationThread {
 /// The result of a job that the communication thread may not have run yet.
 pub(super) struct Pending<R>(Receiver<Result<R>>);
 
-/// What all processes do after an iteration or before a batch of a test: the actions that any
-/// process requested.
+/// The actions that all processes take after an iteration or before a batch of a test, because one
+/// of the processes requested them.
 #[derive(Clone, Copy)]
 pub(super) struct Agreed {
     pub(super) snapshot: bool,

@@ -48,10 +48,11 @@ impl Calls<'_> {
     }
 }
 
-/// A part of the calls. The second device rounds products of `f32` to TF32.
+/// A function that makes a part of the kernel calls, on two devices. The second device rounds the
+/// `f32` operands of matrix products to TF32.
 type Part = fn(&CudaDevice, &CudaDevice, &File) -> Result<()>;
 
-/// All calls, in parts that take about the same time.
+/// All kernel calls, divided into parts that take about the same time.
 pub(crate) const PARTS: [Part; 2] = [
     |device, _, log| {
         let calls = &mut Calls { device, log };

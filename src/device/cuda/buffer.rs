@@ -57,8 +57,8 @@ impl CudaBuffer {
         self.bytes == 0
     }
 
-    /// Returns the device address for work on `stream`. The caller must queue that work before the
-    /// buffer is dropped.
+    /// Returns the device address for work on `stream`. The caller must queue this work on `stream`
+    /// before the buffer is dropped.
     pub(super) fn used_by(&self, stream: &Arc<Stream>) -> CUdeviceptr {
         if !Arc::ptr_eq(stream, &self.owner) {
             let mut users = self.users.lock();

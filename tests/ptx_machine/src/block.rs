@@ -20,7 +20,7 @@ pub(crate) type Dim = [u32; 3];
 pub(crate) struct Block<'a> {
     pub(crate) kernel: &'a Kernel,
     pub(crate) memory: &'a mut DeviceMemory,
-    /// Number of the GPU.
+    /// Index of the GPU, starting at 0.
     pub(crate) card: u32,
     pub(crate) parameters: &'a [u8],
     pub(crate) shared: Shared,
@@ -202,7 +202,7 @@ impl Warp {
     }
 
     /// Splits the lanes that run into those that take a branch (`mask`) and those that do not. The
-    /// groups run in random order.
+    /// two groups of lanes run in random order.
     fn diverge(&mut self, block: &mut Block<'_>, meeting: usize, mask: u32, next: [usize; 2]) {
         let frame = self.frames.last_mut().expect("a frame runs");
         let lanes = frame.lanes & !self.ended;

@@ -55,7 +55,7 @@ fn results(opcode: &str, to: &str, from: &[&str], rows: &[Vec<u64>]) -> Vec<u64>
     (0..rows.len()).map(|lane| result(&memory[16 * lane + 12..][..words])).collect()
 }
 
-/// Checks rows of an instruction's sources, each followed by the result.
+/// Checks an instruction on each row, which contains the sources and then the expected result.
 fn check(opcode: &str, to: &str, from: &[&str], rows: &[&[u64]]) {
     let sources: Vec<_> = rows.iter().map(|row| row[..from.len()].to_vec()).collect();
     let found = results(opcode, to, from, &sources);
@@ -69,7 +69,8 @@ fn single(x: f32) -> u64 {
     x.to_bits().into()
 }
 
-/// Checks rows of numbers, each followed by the result.
+/// Checks an instruction on `f32` numbers: each row contains the sources and then the expected
+/// result.
 fn check_f32(opcode: &str, rows: &[&[f32]]) {
     let bits: Vec<Vec<u64>> =
         rows.iter().map(|row| row.iter().copied().map(single).collect()).collect();
