@@ -1,5 +1,5 @@
-//! Compiles the C code that calls MPI, if the machine has an MPI library. Otherwise, the package
-//! builds without MPI, so that a build with all features succeeds on every machine.
+//! Compiles the C code that calls MPI, if the machine has an MPI library. On other machines, the
+//! package builds without MPI, so that a build with all features succeeds everywhere.
 
 fn main() {
     println!("cargo::rustc-check-cfg=cfg(mpi_found)");
@@ -7,7 +7,7 @@ fn main() {
     for variable in ["MPICC", "MPI_PKG_CONFIG", "CRAY_MPICH_DIR"] {
         println!("cargo::rerun-if-env-changed={variable}");
     }
-    // The polling in `library.rs` and the launchers that cortado knows are those of Unix.
+    // The polling in `library.rs` and the MPI launchers that cortado supports work only on Unix.
     if std::env::var_os("CARGO_CFG_UNIX").is_none() {
         println!("cargo::warning=cortado-mpi supports MPI only on Unix");
         return;

@@ -59,8 +59,8 @@ impl Communicator for MpiCommunicator {
 }
 
 /// Returns the ranges of the bytes to send and of the bytes to receive, for each message of an
-/// exchange. The peer, which swaps the lengths, computes the same number of messages. An exchange of
-/// no bytes is one message, because its peer waits for a message.
+/// exchange. The peer calls this function with the two lengths exchanged, and gets the same number
+/// of messages. An exchange of no bytes is one message, because its peer waits for a message.
 fn messages(
     send_len: usize,
     receive_len: usize,

@@ -1,8 +1,8 @@
 //! Communication between the processes of a training run.
 //!
 //! A [`Communicator`] exchanges bytes between two processes. [`sum_tree`] and [`all_gather`] use
-//! these exchanges to combine values of all processes. [`ThreadCommunicator`] connects threads of
-//! one process, which then act as the processes of a run.
+//! exchanges between two processes to combine values of all processes. [`ThreadCommunicator`]
+//! connects threads of one process, which then act as the processes of a run.
 
 mod collective;
 #[cfg(test)]

@@ -7,7 +7,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 /// A [`Communicator`] that connects threads of one process, for tests and for runs on several
 /// devices of one machine.
 ///
-/// If a `ThreadCommunicator` is dropped, the exchanges of the others with it fail.
+/// If a `ThreadCommunicator` is dropped, the exchanges of other communicators with the dropped one
+/// fail.
 ///
 /// ```
 /// use cortado::{Error, communicator::{Communicator, ThreadCommunicator}};

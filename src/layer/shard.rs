@@ -5,8 +5,8 @@ use crate::proto::Phase;
 /// The shard of a training run to which a net belongs.
 ///
 /// A run with `count` shards has `count` train nets with the same weights. Shard `index` takes the
-/// records `index`, `index + count`, `index + 2 · count`, … of each source. Nets outside such a run,
-/// and layers in the TEST phase, read every record.
+/// records `index`, `index + count`, `index + 2 · count`, … of each source. Nets outside a run with
+/// shards, and layers in the TEST phase, read every record.
 ///
 /// ```
 /// use cortado::{layer::Shard, proto::Phase};

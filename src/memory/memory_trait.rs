@@ -177,7 +177,8 @@ pub trait Memory: Clone + Debug + Send + Sync + 'static {
 
     /// Starts to record the times at which the device executes the kernels and transfers of this
     /// queue if `on` is true, and otherwise ends the recording. Returns whether the device can
-    /// measure these times. By default, `record_spans` does nothing and returns `false`.
+    /// measure the times of its kernels and transfers. By default, `record_spans` does nothing and
+    /// returns `false`.
     ///
     /// The recording starts after all work that is already in the queue. The call waits for all
     /// work that was already queued, so that the caller can relate the start of the recording to

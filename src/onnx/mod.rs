@@ -84,8 +84,8 @@ pub struct ExportOptions {
 ///
 /// With [`dynamic_batch`](ExportOptions::dynamic_batch), the batch size is the first extent of the
 /// first input. The function temporarily reshapes all inputs with this first extent to a batch that
-/// is larger by 1, compares the graphs of both shapes, and restores the shapes. The values of the
-/// net's blobs are then unspecified until the next forward pass.
+/// is larger by 1, compares the graphs of both shapes, and restores the shapes. After an export
+/// with `dynamic_batch`, the values of the net's blobs are unspecified until the next forward pass.
 ///
 /// # Errors
 /// Returns [`Error::InvalidData`], with the layer's name, type and the reason, if a layer cannot be

@@ -29,7 +29,7 @@ pub(super) fn role(param: &LayerParameter, is_loss: bool) -> Role {
         "Split" | "Dropout" => Role::Alias,
         "Accuracy" | "HDF5Output" => Role::LeftOut,
         "Silence" => Role::Silence,
-        // The second top of this loss holds the probabilities.
+        // The second top of SoftmaxWithLoss holds the probabilities, which the export must compute.
         "SoftmaxWithLoss" if param.top.len() > 1 => Role::Nodes,
         _ if is_loss => Role::LeftOut,
         _ => Role::Nodes,

@@ -126,10 +126,11 @@ impl<T: Element> SolverBuilder<T> {
     /// Connects the solver to the solvers of other processes, which train together. By default, the
     /// solver trains alone. The number of processes is a power of two.
     ///
-    /// Every process calls the same methods of its solver in the same order: the methods that train,
-    /// test or write snapshots exchange data with the other processes. Process 0 writes the
-    /// snapshots. An [`Action`] of any process is the action of all processes. After an error, the
-    /// solver leaves the run, and the other processes fail with [`Error::Communication`].
+    /// Every process calls the same methods of its solver in the same order: the methods that
+    /// train, test or write snapshots exchange data with the other processes. Process 0 writes the
+    /// snapshots. If the action function of one process returns an [`Action`], all processes take
+    /// this action. After an error, the solver leaves the run, and the other processes fail with
+    /// [`Error::Communication`].
     ///
     /// ```
     /// use cortado::{communicator::ThreadCommunicator, prelude::*, proto::parse_text};

@@ -2,7 +2,8 @@
 //!
 //! A run with S shards has S train nets, each with its own records. Each of P processes holds S / P
 //! consecutive nets. Values of all shards are added along one binary tree: first those of the nets
-//! of a process, then those of the processes. Results therefore do not depend on P.
+//! of a process, then those of the processes. The results of a run therefore do not depend on the
+//! number P of processes.
 
 use super::training_run::Solver;
 use crate::{element::Element, error::Result, net::Net};

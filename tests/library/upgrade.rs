@@ -421,7 +421,8 @@ fn golden_definitions_are_upgraded_as_by_caffe() {
         if !path.exists() {
             // If the `lr_mult` fields of a BatchNorm layer are 0, Caffe does not change the layer,
             // whereas cortado sets the `decay_mult` fields to 0. `tests/library/golden_nets.rs`
-            // compares cortado with Caffe on nets that contain such BatchNorm layers.
+            // compares cortado with Caffe on nets whose BatchNorm layers have `lr_mult` fields of
+            // 0.
             assert!(changes.is_empty() || changes == [Change::BatchNorm], "{}", row[0]);
             continue;
         }

@@ -146,7 +146,7 @@ fn main_loop(lines: &[Line<'_>]) -> MainLoop {
             Line::Label(label) => {
                 labels.insert(*label, i);
             }
-            // A known label precedes the branch.
+            // If the label of the target precedes the branch, the branch ends a loop.
             Line::Instruction { target: Some(target), .. } => {
                 if let Some(&start) = labels.get(target) {
                     loops.push((count(start..i + 1, wanted), start..i + 1));

@@ -13,7 +13,7 @@ pub(crate) enum Edit {
     SwapOperands(usize, usize),
     /// Swaps two elements of the vector operand with an index: the operand's index comes first.
     SwapElements(usize, usize, usize),
-    /// Adds to the offset of the line's address.
+    /// Adds a number to the offset of the address in the line.
     Offset(i64),
     /// Inserts an instruction before the line.
     Insert(&'static str),

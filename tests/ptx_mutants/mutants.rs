@@ -8,7 +8,8 @@ pub(crate) struct Mutant {
     /// File in `kernels/ptx/sm_80`, without its extension.
     pub(crate) file: &'static str,
     pub(crate) kernel: &'static str,
-    /// Part of the line that changes, and the number of such lines before it in the kernel.
+    /// A part of the line to change, and the number of earlier lines of the kernel that contain
+    /// this part.
     pub(crate) line: &'static str,
     pub(crate) occurrence: usize,
     pub(crate) edit: Edit,

@@ -178,8 +178,8 @@ impl Drop for Context {
     }
 }
 
-/// Removes the current context from the calling thread on drop. Otherwise, the released context
-/// would stay current on the thread that drops the last device on a GPU.
+/// Removes the current context from the calling thread on drop. Without this type, a released
+/// context would stay current on the thread that drops the last device on a GPU.
 struct NoCurrentContext;
 
 impl Drop for NoCurrentContext {

@@ -43,8 +43,8 @@ impl Event {
         check_driver("cuEventRecord", unsafe { cuEventRecord(self.0, stream) })
     }
 
-    /// Returns the time from this timed event to the timed event `end`. Both events must have
-    /// occurred.
+    /// Returns the time from this timed event to the timed event `end`. This event and `end` must
+    /// have occurred.
     pub(super) fn elapsed_until(&self, end: &Self) -> Result<Duration, CudaFailure> {
         let mut milliseconds = 0.0;
         // SAFETY: both events are live, and `milliseconds` is valid for writes.

@@ -125,7 +125,7 @@ impl KernelErrorFlags {
         Err(Error::invalid_input(subject, format!("the value at position {} {problem}", !word)))
     }
 
-    /// Queues the assignment of 0 to all words.
+    /// Queues an operation that sets all error words to 0.
     fn clear(&self) -> Result<()> {
         // SAFETY: the allocation has the size of `Words`.
         let result = unsafe { cuMemsetD8Async(self.words, 0, size_of::<Words>(), self.stream) };

@@ -23,7 +23,7 @@ pub(super) struct Spans {
 
 struct Recording {
     /// An event, and its time since the start of the recording. The driver returns times as `f32`,
-    /// so the origin moves forward with each call of `take`.
+    /// which cannot represent long times precisely, so each call of `take` sets a new origin.
     origin: (Event, Duration),
     /// Recorded work, with an event before and an event after the work.
     spans: Vec<(DeviceWork, Event, Event)>,

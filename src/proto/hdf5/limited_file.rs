@@ -2,7 +2,8 @@
 //!
 //! The links and B-trees of a damaged HDF5 file can refer to each other in cycles. The HDF5 library
 //! limits the depth of its recursion, but two references in each of 64 levels cause 2⁶⁴ reads. To
-//! limit such reads, [`LimitedSource`] counts the bytes that the library reads.
+//! limit the work of reading a damaged file, [`LimitedSource`] counts the bytes that the library
+//! reads.
 
 use crate::{
     error::{Error, Result},

@@ -313,7 +313,7 @@ impl<'a> Decoder<'a> {
         scope.registers.get(name).copied().ok_or_else(error)
     }
 
-    /// Returns the register `name`, which must be of a class.
+    /// Returns the register `name`, which must belong to the register class `class`.
     fn register_of(&mut self, class: Class, name: &str) -> Result<u32, String> {
         let (found, slot) = self.register(name)?;
         if found == class {

@@ -84,8 +84,9 @@ pub(crate) enum AccessError {
 }
 
 impl DeviceMemory {
-    /// Adds an allocation. Its bytes count as not written. With `card`, only this GPU may access the
-    /// allocation; without, the allocation is pinned host memory, and its bytes count as written.
+    /// Adds an allocation. If `card` is a GPU, only this GPU may access the allocation, whose bytes
+    /// count as not yet written. If `card` is `None`, the allocation is pinned host memory, whose
+    /// bytes count as written.
     ///
     /// # Safety
     /// The bytes must be accessible until `remove` is called, and no reference to them may exist

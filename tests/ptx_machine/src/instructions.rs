@@ -124,7 +124,8 @@ macro_rules! compare {
     }};
 }
 
-/// An approximation, and the least precise one that the ISA allows.
+/// Defines an instruction that approximates a function: by the correctly rounded value, or by the
+/// least precise value that the ISA allows.
 macro_rules! approximation {
     ($type:ty, |$a:ident| $best:expr, $least:expr) => {{
         fn run(warp: &mut Warp, block: &mut Block<'_>, instruction: &Instruction) {

@@ -28,7 +28,7 @@ struct State {
     machine: Machine,
     /// Loaded modules, keyed by the text that the driver passed.
     modules: HashMap<String, LoadedModule>,
-    /// Committed PTX files, by their text.
+    /// Names of the committed PTX files, keyed by the text of the file.
     files: HashMap<String, String>,
     log: Option<File>,
     counters: Option<File>,

@@ -88,7 +88,7 @@ fn unpack(registers: &[Lanes<u32>], i: usize, lane: usize) -> u16 {
 trait Operand {
     /// Number of columns of `A` and rows of `B`.
     const K: usize;
-    /// Numbers of registers of `A` and `B` in each lane.
+    /// Number of registers per lane that hold elements of `A`, and of `B`.
     const A: usize;
     const B: usize;
 

@@ -1,10 +1,11 @@
 //! Shared memory of a block, with a check of each access.
 //!
-//! The memory knows which bytes belong to variables and which were written. For each granule, which
-//! is as wide as the kernel's narrowest access, the memory also knows which threads accessed it
-//! since the last barrier. Two accesses to a granule by different threads conflict if one of them
-//! writes and no barrier lies between them. The order of such accesses is undefined even within a
-//! warp, because the threads of a warp need not run in step.
+//! The memory records which bytes belong to variables and which bytes were written. For each
+//! granule, which is as wide as the kernel's narrowest access, the memory also records which
+//! threads accessed the granule since the last barrier. Two accesses to a granule by different
+//! threads conflict if one of them writes and no barrier lies between them. The order of
+//! conflicting accesses is undefined even within a warp, because the threads of a warp need not run
+//! in step.
 
 use crate::kernel::Kernel;
 

@@ -113,7 +113,7 @@ impl Module {
 }
 
 /// Returns whether a line is a `.loc`, which names the line of the CUDA source of the instructions
-/// that follow. PTX has such lines if nvcc was called with `-lineinfo`.
+/// that follow. PTX contains `.loc` lines if nvcc was called with `-lineinfo`.
 pub(crate) fn is_location(line: &str) -> bool {
     line.split_whitespace().next() == Some(".loc")
 }
@@ -149,8 +149,8 @@ pub(crate) struct Call<'a> {
     pub(crate) arguments: Vec<&'a str>,
 }
 
-/// Splits the body of a function, which starts behind its opening brace, into statements with their
-/// line numbers.
+/// Splits the body of a function into statements with their line numbers. `body` starts after the
+/// opening brace.
 pub(crate) fn statements<'a>(
     file: &str,
     body: &'a str,

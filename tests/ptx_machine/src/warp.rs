@@ -41,7 +41,7 @@ pub(crate) struct Warp {
     pub(crate) fault: Option<Fault>,
     /// Frames of the diverged lanes of the warp. The last frame contains the lanes that run now.
     pub(crate) frames: Vec<Frame>,
-    /// Lanes that have threads.
+    /// Lanes that run a thread. The last warp of a block may have fewer threads than lanes.
     pub(crate) threads: u32,
     /// Lanes whose threads have ended.
     pub(crate) ended: u32,

@@ -99,8 +99,9 @@ impl CudaDevice {
 
     /// Returns how a launch that computes `blocks` tiles splits the sums over k among thread
     /// blocks. If there are at least as many tiles as multiprocessors, the sums are not split,
-    /// because storing, loading and adding partial sums would take longer than the split saves.
-    /// Otherwise, the launch has at most as many blocks as run on the GPU at the same time.
+    /// because storing, loading and adding partial sums would take longer than the split saves. If
+    /// there are fewer tiles, the launch has at most as many blocks as the GPU can run at the same
+    /// time.
     pub(super) fn split_tiles(&self, blocks: usize, k: usize) -> SplitReduction {
         let parts = match blocks {
             blocks if blocks >= self.multiprocessors => 1,

@@ -2,10 +2,11 @@
 //! approximate reciprocals.
 //!
 //! The divider of the processor needs ten cycles per vector, during which the FMA units would be
-//! idle. To use both, the divider computes only some vectors of each block, and the FMA units
-//! compute the other vectors in parallel. The FMA units refine an estimate by one or two Newton
-//! steps and a correction from the exact remainder (Markstein, *IA-64 and Elementary Functions*).
-//! All results are correctly rounded, like the results of square root and division instructions.
+//! idle. To keep the divider and the FMA units busy, the divider computes only some vectors of each
+//! block, and the FMA units compute the other vectors in parallel. The FMA units refine an estimate
+//! by one or two Newton steps and a correction from the exact remainder (Markstein, *IA-64 and
+//! Elementary Functions*). All results are correctly rounded, like the results of square root and
+//! division instructions.
 //!
 //! Refined results are correctly rounded if the relative error of the estimate is at most 2⁻¹⁴,
 //! which processors guarantee. The error of a refined result before the final rounding is below

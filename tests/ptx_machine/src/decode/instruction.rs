@@ -88,7 +88,8 @@ impl<'a> Decoder<'a> {
         self.products.retain(|product| product.to != slot && !product.factors.contains(&slot));
     }
 
-    /// Replaces a sum with a product as operand by an `fma`, and remembers products.
+    /// Replaces an addition that has a product as operand by an `fma`. Records each product for the
+    /// additions that follow.
     fn fuse(&mut self, opcode: &str, instruction: Instruction) -> Instruction {
         let class = if opcode.ends_with("64") { Class::Double } else { Class::Word };
         let Instruction { to, a, b, .. } = instruction;
