@@ -65,7 +65,7 @@ impl Models {
         self.count += 1;
     }
 
-    /// Runs `compare.py` on the models. Fails if a model differs.
+    /// Runs `compare.py` on the models. Fails if the outputs of a model differ from cortado's.
     fn compare(self, min_count: usize) {
         let mut list = File::create(self.folder.join("refused.txt")).unwrap();
         self.refused.iter().for_each(|reason| writeln!(list, "{reason}").unwrap());

@@ -94,9 +94,9 @@ impl ConvertImageset {
         writer.finish()
     }
 
-    /// Returns the prefix of the image paths. As in Caffe, `root` itself is the prefix. If `root`
-    /// is a folder without a slash at the end, and the first image does not exist with this prefix,
-    /// the prefix is `root` and a slash.
+    /// Returns the prefix of the image paths. As in Caffe, the prefix is normally `root`, without
+    /// an added slash. If `root` is a folder without a slash at the end, and the first image does
+    /// not exist with this prefix, the prefix is `root` and a slash.
     fn prefix(&self, files: &[(String, i32)]) -> String {
         let root = &self.root;
         let exists = |(file, _): &(String, i32)| Path::new(&format!("{root}{file}")).exists();

@@ -155,7 +155,7 @@ impl Library {
     }
 }
 
-/// Converts the error code of a call.
+/// Converts the error code that an MPI function returned to a `Result`.
 fn check(code: c_int) -> Result<(), String> {
     if code == SUCCESS {
         return Ok(());

@@ -110,7 +110,7 @@ pub(super) fn log(cx: &mut LayerExport<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Adds `scale·x + shift`, without nodes for a scale of 1 and a shift of 0.
+/// Adds nodes that compute `scale·x + shift`. A scale of 1 or a shift of 0 needs no node.
 fn affine(cx: &mut LayerExport<'_>, x: &str, scale: f32, shift: f32) -> String {
     let mut y = x.to_owned();
     if scale != 1.0 {

@@ -56,7 +56,8 @@ pub(super) fn arg_max(cx: &mut LayerExport<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Adds the `k` greatest elements along `axis`, whose extent is `extent`, and their indices.
+/// Adds nodes that compute the `k` greatest elements along `axis`, whose extent is `extent`, and
+/// their indices.
 ///
 /// Among equal elements, ONNX's `TopK` puts the smallest index first, and Caffe the largest index.
 /// `top_k` therefore applies `TopK` to the elements in reverse order.

@@ -143,13 +143,13 @@ pub(super) fn mvn(cx: &mut LayerExport<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Adds `x` minus its mean along `axes`.
+/// Adds nodes that compute `x` minus the mean of `x` along `axes`.
 fn centered(cx: &mut LayerExport<'_>, x: &str, axes: &[i64]) -> String {
     let mean = cx.node("ReduceMean", &[x]).ints("axes", axes).value();
     cx.node("Sub", &[x, &mean]).value()
 }
 
-/// Adds the mean of the squares of `x` along `axes`.
+/// Adds nodes that compute the mean of the squares of `x` along `axes`.
 fn mean_square(cx: &mut LayerExport<'_>, x: &str, axes: &[i64]) -> String {
     let squares = cx.node("Mul", &[x, x]).value();
     cx.node("ReduceMean", &[&squares]).ints("axes", axes).value()

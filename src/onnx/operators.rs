@@ -14,7 +14,7 @@ pub(super) enum Role {
     Input,
     /// The tops are the bottom under other names.
     Alias,
-    /// The layer adds nodes.
+    /// The layer becomes one or more nodes of the graph.
     Nodes,
     /// The layer is left out, and its bottoms may be outputs of the model.
     LeftOut,

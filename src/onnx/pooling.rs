@@ -50,8 +50,8 @@ impl Windows {
         node.values(outputs)
     }
 
-    /// Adds average pooling, which divides as Caffe does: by the number of elements of the window
-    /// that lie in the bottom or in the padding of the definition, but not beyond it.
+    /// Adds nodes that compute average pooling with Caffe's divisor: the number of elements of the
+    /// window that lie in the bottom or in the padding of the definition, but not beyond it.
     fn average(&self, cx: &mut LayerExport<'_>, x: &str) -> String {
         let Pool2d { input, kernel, stride, pad, .. } = self.op;
         if kernel == input && self.op.output() == [1, 1] && pad == [0, 0] {
@@ -78,8 +78,8 @@ impl Windows {
         cx.node("Mul", &[&y, &factors]).value()
     }
 
-    /// Adds the weighted mean `Σ max(x, 0)² / Σ max(x, 0)` of each window, with 0 for a window
-    /// without positive elements.
+    /// Adds nodes that compute the weighted mean `Σ max(x, 0)² / Σ max(x, 0)` of each window, with
+    /// 0 for a window without positive elements.
     fn weighted_mean(&self, cx: &mut LayerExport<'_>, x: &str) -> String {
         let positive = cx.node("Relu", &[x]).value();
         let squares = cx.node("Mul", &[&positive, &positive]).value();

@@ -22,8 +22,8 @@ struct Sequence {
     initial: Vec<String>,
 }
 
-/// Adds the products of all steps that do not depend on the hidden state. `states` is the number of
-/// the layer's states, and `gates` the number of gates per output.
+/// Adds nodes that compute the products of all steps that do not depend on the hidden state.
+/// `states` is the number of the layer's states, and `gates` the number of gates per output.
 fn sequence(cx: &mut LayerExport<'_>, states: usize, gates: usize) -> Result<Sequence> {
     let param = cx.param.recurrent_param.clone().unwrap_or_default();
     let outputs = param.num_output() as usize;
@@ -73,8 +73,8 @@ fn per_step(cx: &mut LayerExport<'_>, x: &str, steps: usize) -> Vec<String> {
 }
 
 impl Sequence {
-    /// Adds the gates of a step: the product with the hidden state `h`, masked by `cont`, and the
-    /// products with the inputs. `h` is `None` for a state of zero.
+    /// Adds nodes that compute the gates of a step: the product with the hidden state `h`, masked
+    /// by `cont`, and the products with the inputs. `h` is `None` for a state of zero.
     fn step_gates(&self, cx: &mut LayerExport<'_>, step: usize, h: Option<&str>) -> String {
         let Some(h) = h else { return self.gates[step].clone() };
         let masked = cx.node("Mul", &[h, &self.cont[step]]).value();
@@ -142,8 +142,8 @@ pub(super) fn lstm_unit(cx: &mut LayerExport<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Adds one step of an LSTM: `c = cont·σ(f)·c_prev + σ(i)·tanh(g)` and `h = σ(o)·tanh(c)`. The gates
-/// are in the order i, f, o, g. Returns `c` and `h`.
+/// Adds nodes that compute one step of an LSTM: `c = cont·σ(f)·c_prev + σ(i)·tanh(g)` and `h =
+/// σ(o)·tanh(c)`. The gates are in the order i, f, o, g. Returns `c` and `h`.
 fn lstm_step(
     cx: &mut LayerExport<'_>,
     gates: &str,

@@ -47,7 +47,7 @@ pub(super) struct Agreed {
 }
 
 impl Processes {
-    /// Returns the only process of a run.
+    /// Returns the `Processes` of a run that has only one process.
     pub(super) fn single() -> Self {
         Self { rank: 0, size: 1, thread: None, waited: Duration::ZERO }
     }

@@ -79,8 +79,8 @@ impl<T: Element> Solver<T> {
     }
 
     /// Returns the train nets of the shards of this process in the order of the shards. The first
-    /// of them is [`net_mut`](Self::net_mut). The nets share the values of their trainable
-    /// parameters; a caller that writes inputs writes those of each net.
+    /// net is the one that [`net_mut`](Self::net_mut) returns. The nets share the values of their
+    /// trainable parameters, but not their inputs, so a caller must write the inputs of each net.
     pub fn shard_nets_mut(&mut self) -> impl Iterator<Item = &mut Net<T>> {
         self.nets.shards_mut()
     }

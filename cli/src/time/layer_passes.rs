@@ -2,8 +2,8 @@
 
 use cortado::{error::Result, net::Net};
 
-/// Calls `time` with each layer's index and a function that runs the layer's forward pass. A layer
-/// that is fused into the preceding layer has no call.
+/// Calls `time` with each layer's index and a function that runs the layer's forward pass. Does not
+/// call `time` for a layer that is fused into the preceding layer.
 pub(super) fn forward_layers(
     net: &mut Net<f32>,
     mut time: impl FnMut(usize, &mut dyn FnMut() -> Result<()>) -> Result<()>,

@@ -20,8 +20,8 @@ use crate::{
 
 impl CheckRunner<'_> {
     /// Checks a kernel on large operands. Each operand consists of copies of the given elements,
-    /// one after another. `want` holds the expected elements of one copy in each output. In the
-    /// checked kernel, a copy in an output must depend on only one copy in each input.
+    /// one after another. `want` holds the expected elements of one copy in each output. The kernel
+    /// must compute each copy in an output from only one copy in each input.
     pub(super) fn try_large<T: Storable, U: Element, const I: usize, const O: usize>(
         &self,
         inputs: [(NamedSlice<'_, T>, usize); I],

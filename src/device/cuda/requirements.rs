@@ -63,7 +63,7 @@ fn capability(device: &Device) -> Result<Version, CudaFailure> {
 }
 
 /// Returns whether the driver and the GPU have memory pools. Drivers before CUDA 11.2 have no
-/// memory pools, and return an error for the attribute.
+/// memory pools, and return an error for the attribute that states the support of memory pools.
 pub(super) fn has_memory_pools(device: &Device) -> bool {
     let mut supported = 0;
     // SAFETY: `supported` is valid for writes of an integer.

@@ -28,7 +28,7 @@ pub(crate) struct Shared {
     bytes: Vec<u8>,
     /// State of each byte, or 0 outside variables.
     states: Vec<u8>,
-    /// Number of bytes that share a record, as a power of two.
+    /// Base-2 logarithm of the size of a granule in bytes.
     granule_bits: u32,
     /// The last write and read of each granule: the number of barriers before the access, and the
     /// thread.

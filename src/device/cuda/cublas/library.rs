@@ -69,8 +69,8 @@ functions! {
 
 impl Library {
     /// Opens the cuBLAS library at `path`, which names a file or a folder. Without `path`, uses the
-    /// path in `CORTADO_CUBLAS`. If neither is set, searches the loader's search path and then
-    /// `DEFAULT_FOLDER`.
+    /// path in `CORTADO_CUBLAS`. If neither `path` nor `CORTADO_CUBLAS` is given, searches the
+    /// loader's search path and then `DEFAULT_FOLDER`.
     ///
     /// # Errors
     /// Fails if no library can be opened (the error lists the paths tried), or if the library is

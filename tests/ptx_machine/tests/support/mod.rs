@@ -53,8 +53,8 @@ pub(crate) fn run_on(
     .map(|((), words)| words)
 }
 
-/// Calls `launch` with the address of device memory that contains `memory`. Returns the result and
-/// the memory afterwards.
+/// Calls `launch` with the address of device memory that contains `memory`. Returns the result of
+/// `launch`, and the contents of the memory after the launch.
 fn with_memory<T>(
     machine: &mut Machine,
     memory: &[Option<u32>],
