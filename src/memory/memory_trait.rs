@@ -222,8 +222,8 @@ pub trait Memory: Clone + Debug + Send + Sync + 'static {
     /// failure.
     ///
     /// The caller waits for all queues of the device before it calls `inject_failure`, and starts
-    /// no other operation before the one that is to fail. The device may run a kernel or upload
-    /// that is to fail immediately instead of queuing it. The device must remain usable after the
+    /// no other operation before the one that is to fail. Instead of queuing the kernel or upload
+    /// that is to fail, the device may run it immediately. The device must remain usable after the
     /// failure; otherwise `inject_failure` returns `false`.
     fn inject_failure(&self, failure: FailureKind) -> bool {
         let _ = failure;

@@ -103,7 +103,7 @@ impl LayerExport<'_> {
     }
 
     /// Reshapes `value` to `shape`. The node computes the first extent from the number of elements,
-    /// so that it also fits another batch size.
+    /// so that the node also fits another batch size.
     pub(super) fn reshape(&mut self, value: &str, shape: &[usize]) -> String {
         let mut extents = extents(shape);
         if let Some(first) = extents.first_mut() {

@@ -269,7 +269,7 @@ fn values_have_the_names_of_blobs_and_in_place_layers_get_fresh_names() {
     let outputs: Vec<_> = graph.node.iter().flat_map(|node| &node.output).collect();
     assert_eq!(outputs, ["ip1/ip1", "ip1", "ip2", "prob"]);
 
-    // The name of an input stays with the input.
+    // If a layer overwrites an input in place, the input keeps the name of the blob.
     let graph = export_layers("[2, 3]", "layer { name: 'relu' type: 'ReLU' bottom: 'x' top: 'x' }");
     assert_eq!((&*graph.node[0].input[0], &*graph.node[0].output[0]), ("x", "x/relu"));
 
