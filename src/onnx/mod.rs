@@ -76,11 +76,12 @@ pub struct ExportOptions {
 /// Converts a net and its weights to an ONNX model with the net's forward pass in the TEST phase.
 ///
 /// The inputs of the model are the tops of Input layers and of layers that read data, in the order
-/// of the layers. An input that no exported layer reads is left out. The outputs are the values that
-/// no exported layer reads. Losses, Accuracy, Dropout, Silence and HDF5Output are left out. A value
-/// has the name of its blob. If layers overwrite a blob in place, the last value has the blob's name,
-/// and each earlier value has the blob's name, a slash and the name of its layer. An input keeps the
-/// blob's name; in this case, the values of the layers that overwrite the blob have longer names.
+/// of the layers. An input that no exported layer reads is left out. The outputs are the values
+/// that no exported layer reads. Losses, Accuracy, Dropout, Silence and HDF5Output are left out. A
+/// value has the name of its blob. If layers overwrite a blob in place, the last value has the
+/// blob's name, and each earlier value has the blob's name, a slash and the name of its layer. An
+/// input keeps the blob's name. If layers overwrite this blob, each of their values has the blob's
+/// name, a slash and the name of its layer.
 ///
 /// With [`dynamic_batch`](ExportOptions::dynamic_batch), the batch size is the first extent of the
 /// first input. The function temporarily reshapes all inputs with this first extent to a batch that

@@ -1,6 +1,6 @@
 //! Caffe's message types: the declarations that `proto/codegen` generates from `proto/caffe.proto`,
 //! and the macros that expand the declarations to Rust code. The module `onnx` holds ONNX's message
-//! types, which the same macros expand.
+//! types, which the macros for Caffe's messages also expand.
 //!
 //! The declarations resemble protobuf's syntax. The field option `default` holds a Rust value, and
 //! the field option `setter` names the setter method of an enum field. For example, the macro

@@ -1,6 +1,6 @@
-//! Counters of the kernels' launches and of their machine code. The test fails if the counters differ
-//! from the tables in `docs/gpu`. With `CORTADO_UPDATE_COUNTERS=1`, the test updates the tables
-//! instead. The script `scripts/counters` runs the test.
+//! Counters of the kernels' launches and of their machine code. The test fails if the counters
+//! differ from the tables in `docs/gpu`. With `CORTADO_UPDATE_COUNTERS=1`, the test updates the
+//! tables instead of comparing the counters. The script `scripts/counters` runs the test.
 //!
 //! `CORTADO_MACHINE_CODE` names a folder with the machine code for compute capability 8.0, and
 //! `CORTADO_NVDISASM` the disassembler. Without these two variables, the test does not check the

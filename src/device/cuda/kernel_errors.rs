@@ -139,7 +139,8 @@ impl Drop for KernelErrorFlags {
             return;
         }
         self.context.pool.give(self.words, self.stream);
-        // SAFETY: `self` owns the memory. Each copy to the memory was followed by a wait.
+        // SAFETY: `self` owns the memory. A wait followed each copy to the pinned memory, so no
+        // copy is in progress.
         let _ = unsafe { cuMemFreeHost(self.copy.lock().as_ptr().cast()) };
     }
 }

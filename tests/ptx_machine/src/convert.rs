@@ -2,7 +2,7 @@
 
 use crate::arithmetic::canonical;
 
-/// NaN of an `f16` or `bf16` result.
+/// Bit pattern of a result in `f16` or `bf16` that is NaN.
 const NAN_16: u16 = 0x7fff;
 
 /// Converts an `f16` to `f32` (`cvt.f32.f16`).

@@ -1,7 +1,7 @@
 //! Device memory: the live allocations of the driver, and which of their bytes were written.
 //!
 //! The kernels address device memory by the addresses of the driver's allocations in this process.
-//! This module is the only one that accesses these addresses.
+//! Only this module accesses memory at the addresses that the kernels use.
 #![allow(unsafe_code)]
 
 use std::{cell::Cell, ptr};

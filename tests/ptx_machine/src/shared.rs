@@ -76,8 +76,8 @@ impl Shared {
         self.epoch = 1 << THREAD_BITS;
     }
 
-    /// Separates earlier accesses from later ones. Returns false if a block has too many barriers
-    /// to be counted.
+    /// Records a barrier, which separates earlier accesses from later accesses. Returns false if a
+    /// block has too many barriers to be counted.
     pub(crate) fn pass_barrier(&mut self) -> bool {
         self.epoch = self.epoch.wrapping_add(1 << THREAD_BITS);
         self.epoch != 0

@@ -27,7 +27,7 @@ pub struct Module {
     pub(crate) shared: HashMap<String, Declaration>,
 }
 
-/// Returns an error that names a place of a file.
+/// Returns an error message that names the file and the line, and quotes the text of the line.
 pub(crate) fn error_at(file: &str, line: u32, problem: &str, text: &str) -> String {
     format!("{file}:{line}: {problem}: `{}`", text.trim())
 }

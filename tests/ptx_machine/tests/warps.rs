@@ -31,7 +31,7 @@ fn a_ballot_yields_the_lanes_whose_predicate_is_true() {
     let body = "\tmul.wide.u32 %rd1, %r0, 4;\n\tadd.s64 %rd2, %rd0, %rd1;\n\
                 \tand.b32 %r1, %r0, 5;\n\tsetp.eq.s32 %p1, %r1, 5;\n\tmov.u32 %r2, -1;\n\
                 \tvote.sync.ballot.b32 %r3, %p1, %r2;\n\tst.global.u32 [%rd2], %r3;\n";
-    // Lanes 5, 7, 13, 15, 21, 23, 29 and 31.
+    // The predicate is true for lanes 5, 7, 13, 15, 21, 23, 29 and 31.
     assert_eq!(run(&module("", body), 32, &[0; 32]).unwrap(), [0xa0a0_a0a0; 32]);
 }
 
