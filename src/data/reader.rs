@@ -208,6 +208,11 @@ impl DataReader {
         &self.name.source
     }
 
+    /// Returns the number of records in one pass over the source; `None` if the number is unknown.
+    pub fn source_records(&self) -> Option<u64> {
+        self.name.records
+    }
+
     /// Waits for the next records and returns at least one record. Later calls return the same
     /// records until the caller [consumes](Self::consume) them.
     ///

@@ -144,6 +144,10 @@ impl<T: Element> Layer<T> for CheckedLayer<T> {
         self.layer.data_wait_time()
     }
 
+    fn source_records(&self) -> Option<u64> {
+        self.layer.source_records()
+    }
+
     fn state(&self) -> Result<Option<LayerState>> {
         self.layer.state()
     }

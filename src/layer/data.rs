@@ -35,6 +35,7 @@ pub struct DataLayer<T: Element> {
     kind: &'static str,
     prefetcher: Prefetcher<T>,
     source_settings: SourceSettings,
+    source_records: Option<u64>,
     /// The record at which the next batch starts, if the layer has skipped batches since its last
     /// forward pass. The next forward pass moves the prefetcher to this record.
     skipped_to: Option<u64>,
@@ -184,8 +185,9 @@ impl<T: Element> DataLayer<T> {
         };
         let (reader, transformer) =
             (source_settings.start(0)?, source_settings.transformer.clone());
+        let source_records = reader.source_records();
         let prefetcher = Prefetcher::new(cx.device, reader, transformer, options)?;
-        Ok(Self { kind, prefetcher, source_settings, skipped_to: None })
+        Ok(Self { kind, prefetcher, source_settings, source_records, skipped_to: None })
     }
 }
 
@@ -217,6 +219,10 @@ impl<T: Element> Layer<T> for DataLayer<T> {
 
     fn data_wait_time(&self) -> Option<Duration> {
         Some(self.prefetcher.wait_time())
+    }
+
+    fn source_records(&self) -> Option<u64> {
+        self.source_records
     }
 
     fn state(&self) -> Result<Option<LayerState>> {

@@ -276,6 +276,12 @@ pub trait Layer<T: Element>: Any + Send {
         None
     }
 
+    /// Returns the number of records in one pass over the layer's source; `None` for a layer without
+    /// a source, or if the number is unknown. Processes that train together compare these numbers.
+    fn source_records(&self) -> Option<u64> {
+        None
+    }
+
     /// Returns the layer's state: the values, besides the parameters, that the next forward pass
     /// depends on; `None` for a layer without a state. A snapshot of a solver contains the states
     /// of the layers, so that a resumed run computes the same values as an uninterrupted run.

@@ -212,6 +212,12 @@ impl<T: Element> Net<T> {
         wait_times.reduce(Duration::saturating_add)
     }
 
+    /// Returns the number of records of each source that the net's layers read, in the order of
+    /// execution.
+    pub(crate) fn source_records(&self) -> impl Iterator<Item = u64> {
+        self.nodes.iter().filter_map(|node| node.layer.source_records())
+    }
+
     /// Returns the parameters of all layers in the order of execution, including parameters that
     /// share the values of another parameter.
     pub fn params(&self) -> &[Param<T>] {

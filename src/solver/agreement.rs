@@ -75,6 +75,7 @@ impl<T: Element> Solver<T> {
         for test in &self.nets.tests {
             test_definitions.extend(definition(&test.net));
         }
+        let test_records = self.nets.tests.iter().flat_map(|test| test.net.source_records());
         let mut weights = DefaultHasher::new();
         for param in train.params() {
             weights.write(T::bytes_of(param.blob().data()?.host()?));
@@ -86,6 +87,8 @@ impl<T: Element> Solver<T> {
         let properties = [
             ("digest of the train net", digest(&definition(train))),
             ("shapes of the train net's blobs", digest(shapes(train).as_bytes())),
+            ("records of the train net's sources", records(train.source_records())),
+            ("records of the test nets' sources", records(test_records)),
             ("digest of the test nets", digest(&test_definitions)),
             ("iteration", self.iteration.to_string()),
             ("digest of the weights", format!("{:016x}", weights.finish())),
@@ -97,6 +100,10 @@ impl<T: Element> Solver<T> {
 
 fn definition<T: Element>(net: &Net<T>) -> Vec<u8> {
     net.layer_params().flat_map(|layer| layer.encode_length_delimited_to_vec()).collect()
+}
+
+fn records(counts: impl Iterator<Item = u64>) -> String {
+    counts.map(|count| count.to_string()).collect::<Vec<_>>().join(", ")
 }
 
 fn shapes<T: Element>(net: &Net<T>) -> String {

@@ -21,7 +21,7 @@ impl<T: Element> Solver<T> {
     /// [`Action::Snapshot`](super::Action::Snapshot).
     #[doc(alias = "TestAll")]
     pub fn test_all(&mut self) -> Result<()> {
-        let result = self.run_tests();
+        let result = compiled_for!(T, fn(&mut Solver<T>) -> Result<()> = Solver::run_tests)(self);
         self.leave_after_error(result)
     }
 

@@ -4,10 +4,11 @@ use crate::data_sets::write_data_sets;
 use cortado::{
     AnyDevice, Blob, CpuDevice, Element, Error, Layer, LayerRegistry, Result, Solver,
     communicator::ThreadCommunicator,
+    data::SourceRegistry,
     device::SimulatedDevice,
     f16,
     layer::Shard,
-    proto::{self, LayerParameter, SolverParameter},
+    proto::{self, LayerParameter, RunState, SolverParameter, SolverState},
     solver::{Action, Event, SolverBuilder, TracedBlob},
 };
 use std::{
@@ -563,6 +564,44 @@ fn processes_that_disagree_are_refused() {
     );
     let expected = "process 1: iteration: expected 0 as in process 0, found 1";
     assert!(errors.iter().all(|error| error.starts_with(expected)), "{errors:?}");
+}
+
+/// The processes have the same definitions, but different files behind the same name.
+#[test]
+fn processes_with_different_data_are_refused() {
+    let data = DIGITS.replace("digits:train?count=50", "own:data");
+    let mut param = definition(SGD, &data, "", &folder("data"));
+    (param.test_iter, param.test_interval) = (vec![], None);
+    let errors = run::<f32, _>(
+        2,
+        |_| cpu(),
+        |rank, builder| {
+            let mut sources = SourceRegistry::default();
+            sources.register("own", move |_| {
+                SourceRegistry::default()
+                    .open(["digits:train?count=50", "digits:train?count=51"][rank])
+            });
+            builder.sources(sources).build(param.clone()).err().unwrap().to_string()
+        },
+    );
+    let expected = "process 1: records of the train net's sources: expected 50 as in process 0, \
+                    found 51; start all processes";
+    assert!(errors.iter().all(|error| error.starts_with(expected)), "{errors:?}");
+}
+
+#[test]
+fn a_snapshot_with_an_invalid_number_of_shards_is_refused() {
+    let folder = folder("invalid-snapshot");
+    let param = definition(SGD, DIGITS, "", &folder);
+    let path = folder.join("hostile.solverstate");
+    for shards in [-1, 0, 1025, i32::MAX] {
+        let run = RunState { shards: Some(shards), ..RunState::default() };
+        let state = SolverState { run: Some(run), ..SolverState::default() };
+        proto::write_solver_state(&path, &state).unwrap();
+        let builder = Solver::<f32>::builder(&cpu()).resume(&path);
+        let error = builder.build(param.clone()).err().unwrap().to_string();
+        assert_eq!(error, format!("snapshot: expected 1 to 1024 shards, found {shards}"));
+    }
 }
 
 #[test]
