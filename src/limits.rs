@@ -42,6 +42,18 @@ pub(crate) const TIME_STEPS: usize = 1 << 16;
 /// each of its shards.
 #[cfg(feature = "net")]
 pub(crate) const SHARDS: usize = 1024;
+/// The maximum number of time steps over which the export to ONNX unrolls a recurrent layer. Each
+/// time step adds about 20 nodes.
+#[cfg(feature = "onnx")]
+pub(crate) const UNROLLED_STEPS: usize = 1024;
+/// The maximum number of nodes of an exported ONNX model. Each node takes about 500 bytes, so the
+/// nodes take at most 64 MiB. Nets of hundreds of layers have fewer than 10,000 nodes.
+#[cfg(feature = "onnx")]
+pub(crate) const GRAPH_NODES: usize = 1 << 17;
+/// The maximum number of elements, 64 MiB, of the filters that replace an Im2col layer in an ONNX
+/// model. The number grows with the square of the kernel's size.
+#[cfg(feature = "onnx")]
+pub(crate) const SELECTION_FILTERS: usize = 1 << 24;
 /// The number of bytes that a reader of an HDF5 file may read in addition to [`EXPANDED_RATIO`]
 /// times the file's length. Because of links and B-trees, the reader may read the same bytes
 /// several times. For a valid HDF5 file with 1000 layers, the reader reads about 200 MB in total.
@@ -203,6 +215,20 @@ mod tests {
     fn quoted_text_has_at_most_80_characters_and_an_ellipsis() {
         assert_eq!(quoted(&"ä".repeat(80)), "ä".repeat(80));
         assert_eq!(quoted(&"ä".repeat(81)), format!("{}…", "ä".repeat(80)));
+    }
+
+    /// SECURITY.md must state the values of these constants.
+    #[cfg(feature = "onnx")]
+    #[test]
+    fn the_security_page_states_the_limits_of_the_export_to_onnx() {
+        let page = include_str!("../SECURITY.md");
+        for limit in [
+            format!("{UNROLLED_STEPS} time steps"),
+            format!("{GRAPH_NODES} nodes"),
+            format!("{SELECTION_FILTERS} elements"),
+        ] {
+            assert!(page.contains(&limit), "{limit}");
+        }
     }
 
     /// SECURITY.md must state the values of these constants.

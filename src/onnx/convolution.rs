@@ -2,12 +2,9 @@
 
 use super::{layer_export::LayerExport, tensors::extents};
 use crate::{
-    error::Result, layer::spatial_axes, op::SpatialAxis, proto::ConvolutionParameter, shape::Shape,
+    error::Result, layer::spatial_axes, limits, op::SpatialAxis, proto::ConvolutionParameter,
+    shape::Shape,
 };
-
-/// The maximum number of elements of the filters that replace Im2col, 64 MiB. Small definitions can
-/// ask for more than main memory.
-const MAX_SELECTION: usize = 1 << 24;
 
 /// The channel axis of a convolution's bottom and the window along each spatial axis.
 struct Geometry {
@@ -49,10 +46,10 @@ pub(super) fn im2col(cx: &mut LayerExport<'_>) -> Result<()> {
     let mut shape = vec![channels * taps, 1];
     shape.extend(geometry.axes.iter().map(|axis| axis.kernel));
     let count = Shape::new(&shape)?.count();
-    if count > MAX_SELECTION {
-        return cx.refuse(&format!(
-            "its filters would have {count} elements, but the limit is {MAX_SELECTION}"
-        ));
+    let limit = limits::SELECTION_FILTERS;
+    if count > limit {
+        return cx
+            .refuse(&format!("its filters would have {count} elements, but the limit is {limit}"));
     }
     let mut filters = vec![0.0; count];
     for (i, filter) in filters.chunks_exact_mut(taps).enumerate() {

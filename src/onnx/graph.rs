@@ -61,9 +61,9 @@ impl Graph {
         }
     }
 
-    /// Returns whether a node reads the value `name`.
-    pub(super) fn reads(&self, name: &str) -> bool {
-        self.nodes.iter().any(|node| node.item.input.iter().any(|input| input == name))
+    /// Returns the names of the values that nodes read.
+    pub(super) fn read_values(&self) -> HashSet<String> {
+        self.nodes.iter().flat_map(|node| node.item.input.iter().cloned()).collect()
     }
 
     /// Converts the graph to a message. `other` is the same net's graph for another batch size; if

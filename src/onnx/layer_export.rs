@@ -29,6 +29,13 @@ pub(super) struct LayerExport<'a> {
 }
 
 impl LayerExport<'_> {
+    /// Returns the first characters of the layer's name, for the names of nodes and of temporary
+    /// values. A layer can have thousands of nodes, so a long name in each would need much memory.
+    fn short_name(&self) -> &str {
+        let name = self.param.name();
+        name.char_indices().nth(64).map_or(name, |(end, _)| &name[..end])
+    }
+
     /// Starts a node with the operator `operator`, which reads the values `inputs`.
     pub(super) fn node(&mut self, operator: &str, inputs: &[&str]) -> Node<'_> {
         let node = NodeProto {
@@ -36,7 +43,8 @@ impl LayerExport<'_> {
             input: inputs.iter().map(|&input| input.to_owned()).collect(),
             ..Default::default()
         };
-        Node { graph: self.graph, layer: self.layer, name: self.param.name(), node }
+        let name = self.short_name().to_owned();
+        Node { graph: self.graph, layer: self.layer, name, node }
     }
 
     /// Makes `value` the top with index `index`. A value that a node of this layer computes gets
@@ -66,7 +74,7 @@ impl LayerExport<'_> {
 
     /// Adds a constant of the shape `shape`.
     pub(super) fn floats(&mut self, shape: &[usize], values: &[f32]) -> String {
-        let name = self.graph.unique_name(&format!("{}/constant", self.param.name()));
+        let name = self.graph.unique_name(&format!("{}/constant", self.short_name()));
         let tensor = float_tensor(name.clone(), shape, values);
         self.graph.add_constant(self.layer, tensor);
         name
@@ -79,7 +87,7 @@ impl LayerExport<'_> {
 
     /// Adds a constant of integers with one axis.
     pub(super) fn integers(&mut self, values: &[i64]) -> String {
-        let name = self.graph.unique_name(&format!("{}/constant", self.param.name()));
+        let name = self.graph.unique_name(&format!("{}/constant", self.short_name()));
         let tensor = integer_tensor(name.clone(), values);
         self.graph.add_constant(self.layer, tensor);
         name
@@ -93,7 +101,7 @@ impl LayerExport<'_> {
 
     /// Adds the layer's parameter with index `index` as a constant of the shape `shape`.
     pub(super) fn parameter_as(&mut self, index: usize, shape: &[usize]) -> Result<String> {
-        let name = self.graph.unique_name(&format!("{}.{index}", self.param.name()));
+        let name = self.graph.unique_name(&format!("{}.{index}", self.short_name()));
         let tensor = match self.graph.with_weights {
             true => float_tensor(name.clone(), shape, &self.params[index].to_vec()?),
             false => TensorProto { raw_data: None, ..float_tensor(name.clone(), shape, &[]) },
@@ -135,7 +143,7 @@ pub(super) fn refusal(param: &LayerParameter, reason: &str) -> Error {
 pub(super) struct Node<'a> {
     graph: &'a mut Graph,
     layer: usize,
-    name: &'a str,
+    name: String,
     node: NodeProto,
 }
 

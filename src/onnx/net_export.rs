@@ -9,6 +9,7 @@ use super::{
 use crate::{
     blob::Blob,
     error::{Error, Result},
+    limits,
     net::Net,
     proto::{LayerParameter, Phase},
 };
@@ -170,6 +171,10 @@ impl<'a> NetExport<'a> {
             params,
             first_node,
         })?;
+        let limit = limits::GRAPH_NODES;
+        if self.graph.nodes.len() > limit {
+            return Err(refusal(param, &format!("the model would have more than {limit} nodes")));
+        }
         for (i, (name, value)) in self.tops(layer).into_iter().zip(tops).enumerate() {
             if is_loss && i == 0 {
                 self.left_out.insert(name, param.r#type().to_owned());
@@ -201,11 +206,12 @@ impl<'a> NetExport<'a> {
 
     /// Chooses the inputs and outputs of the graph.
     fn finish(mut self) -> Result<Graph> {
-        let is_output = |value: &Value, graph: &Graph| {
-            !graph.reads(&value.name) && !self.silenced.contains(&value.name)
-        };
-        let (outputs, intermediate): (Vec<_>, Vec<_>) =
-            self.computed.iter().cloned().partition(|value| is_output(value, &self.graph));
+        let read = self.graph.read_values();
+        self.graph.inputs.retain(|input| read.contains(&input.name));
+        let (intermediate, outputs): (Vec<_>, Vec<_>) = self
+            .computed
+            .into_iter()
+            .partition(|value| read.contains(&value.name) || self.silenced.contains(&value.name));
         if outputs.is_empty() {
             let reason = "net: nothing to export: without losses and Accuracy, no layer computes \
                           an output";
@@ -221,8 +227,6 @@ impl<'a> NetExport<'a> {
             self.graph.rename(0, &output.name, top);
             self.graph.outputs.push(Value { name: top.clone(), shape: output.shape });
         }
-        let inputs = std::mem::take(&mut self.graph.inputs);
-        self.graph.inputs = inputs.into_iter().filter(|i| self.graph.reads(&i.name)).collect();
         Ok(self.graph)
     }
 }

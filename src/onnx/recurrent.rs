@@ -4,10 +4,7 @@
 //! starts with the states of the preceding pass, which `cont` usually masks.
 
 use super::{layer_export::LayerExport, shapes::split};
-use crate::{error::Result, shape::Shape};
-
-/// The maximum number of time steps. Each time step adds about 20 nodes to the graph.
-const MAX_STEPS: usize = 1024;
+use crate::{error::Result, limits, shape::Shape};
 
 /// The sizes and the operands of an unrolled layer.
 struct Sequence {
@@ -29,8 +26,9 @@ fn sequence(cx: &mut LayerExport<'_>, states: usize, gates: usize) -> Result<Seq
     let outputs = param.num_output() as usize;
     let exposed = if param.expose_hidden() { states } else { 0 };
     let (steps, streams) = (cx.bottoms[0].shape[0], cx.bottoms[0].shape[1]);
-    if steps > MAX_STEPS {
-        return cx.refuse(&format!("found {steps} time steps, but the limit is {MAX_STEPS}"));
+    let limit = limits::UNROLLED_STEPS;
+    if steps > limit {
+        return cx.refuse(&format!("found {steps} time steps, but the limit is {limit}"));
     }
     let width = gates * outputs;
     let x = flattened(cx, 0, 2)?;

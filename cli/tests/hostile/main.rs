@@ -340,6 +340,41 @@ fn a_long_name_does_not_pad_the_rows_of_a_table() {
     assert_eq!(folder.run("inspect a.prototxt").0, Some(0));
 }
 
+/// Returns the definition of an LSTM layer.
+fn lstm(name: &str, steps: usize) -> String {
+    format!(
+        "layer {{ name: 'x' type: 'Input' top: 'x' top: 'c' input_param {{
+           shape {{ dim: [{steps}, 1, 1] }} shape {{ dim: [{steps}, 1] }} }} }}
+         layer {{ name: '{name}' type: 'LSTM' bottom: 'x' bottom: 'c' top: 'y'
+           recurrent_param {{ num_output: 1 }} }}"
+    )
+}
+
+#[test]
+fn definitions_of_huge_onnx_models_are_refused() {
+    let folder = folder("onnx");
+    let export = "export-onnx --model a.prototxt --weights empty.caffemodel --allow-no-match -o a";
+    folder.write("a.prototxt", lstm("lstm", 1025));
+    folder.fails(export, &["a.prototxt:3: layer `lstm`: ", "1025 time steps", "limit is 1024"]);
+    let im2col = "layer { name: 'x' type: 'Input' top: 'x' input_param {
+          shape { dim: [1, 1, 1, 1] } } }
+        layer { name: 'i' type: 'Im2col' bottom: 'x' top: 'y'
+          convolution_param { kernel_size: 101 pad: 50 } }";
+    folder.write("a.prototxt", im2col);
+    folder.fails(export, &["a.prototxt:3: layer `i`: ", "104060401 elements", "limit is 16777216"]);
+}
+
+#[test]
+fn a_long_layer_name_does_not_enlarge_each_node_of_an_onnx_model() {
+    let folder = folder("onnx-name");
+    folder.write("a.prototxt", lstm(&"x".repeat(1_000_000), 100));
+    let (code, log) = folder.run(
+        "export-onnx --model a.prototxt --weights empty.caffemodel --allow-no-match -o a.onnx",
+    );
+    assert_eq!(code, Some(0), "{log}");
+    assert!(folder.path("a.onnx").metadata().unwrap().len() < 10_000_000);
+}
+
 #[test]
 fn a_sparse_definition_of_a_terabyte_is_refused() {
     let folder = folder("sparse");
