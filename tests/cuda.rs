@@ -1,5 +1,6 @@
 //! Tests of the CUDA backend. A test driver (`tests/cuda_on_cpu`) runs the CUDA kernels on the CPU.
-//! With `CORTADO_REQUIRE_CUDA=1`, the kernels run on a GPU.
+//! With `CORTADO_REQUIRE_CUDA=1`, the kernels run on a GPU. With `CORTADO_CUDA_GRAPHS=1`, CUDA graphs
+//! launch the kernels.
 
 #[macro_use]
 mod skip {
@@ -17,6 +18,8 @@ mod cublas;
 mod cuda_on_cpu;
 #[path = "cuda/elementwise.rs"]
 mod elementwise;
+#[path = "cuda/graphs.rs"]
+mod graphs;
 #[path = "cuda/products.rs"]
 mod products;
 #[path = "cuda/spans.rs"]
@@ -75,7 +78,8 @@ fn gpu_with(
     ordinal: u32,
     configure: impl FnOnce(CudaBuilder) -> CudaBuilder,
 ) -> Option<CudaDevice> {
-    let builder = configure(CudaDevice::builder().threads(1));
+    let graphs = env::var_os("CORTADO_CUDA_GRAPHS").is_some_and(|value| value == "1");
+    let builder = configure(CudaDevice::builder().threads(1).graphs(graphs));
     let builder = if gpu_required() { builder } else { builder.driver_path(driver()?) };
     Some(builder.open(ordinal).unwrap())
 }

@@ -3,6 +3,7 @@
 use crate::{Bench, check, clock};
 use cortado::{
     CpuDevice, Device, Memory, Result, Solver,
+    device::{CudaDevice, cuda::LaunchCounts},
     proto::{LayerParameter, NetParameter, SolverParameter, parse_text},
 };
 use std::{fs, time::Instant};
@@ -17,35 +18,62 @@ const NETS: [(&str, &str, [usize; 4]); 3] = [
 /// Number of training steps per timing sample.
 const STEPS: usize = 20;
 
-/// Prints the time of a training step in milliseconds. A training step consists of a forward pass,
-/// a backward pass and a solver update.
+/// Prints the time of a training step in milliseconds, with and without CUDA graphs. A training step
+/// consists of a forward pass, a backward pass and a solver update.
 pub(crate) fn table(bench: &Bench) -> Result<()> {
     println!(
-        "\n### Training steps\n\nMilliseconds of a training step in f32, by SGD with momentum.\n"
+        "\n### Training steps\n\nMilliseconds of a training step in f32, by SGD with momentum. Calls \
+         are calls of the driver that launch kernels or graphs, or update graphs.\n"
     );
-    println!("| net | batch | first step | step | images/s |\n|---|--:|--:|--:|--:|");
+    println!("| net | batch | graphs | first step | step | images/s | calls per step |");
+    println!("|---|--:|---|--:|--:|--:|--:|");
     for (name, path, shape) in NETS {
-        let [batch, channels, rows, columns] = if bench.brief { [1, 1, 28, 28] } else { shape };
-        let mut solver = solver(&bench.device, path, [batch, channels, rows, columns])?;
-        let start = Instant::now();
-        solver.step(1)?;
-        bench.device.synchronize()?;
-        let first_ms = start.elapsed().as_secs_f64() * 1e3;
+        let shape = if bench.brief { [1, 1, 28, 28] } else { shape };
         // The loss after the first step depends on every forward and backward kernel of the net.
-        let mut host = self::solver(&CpuDevice::new(), path, [batch, channels, rows, columns])?;
+        let mut host = solver(&CpuDevice::new(), path, shape)?;
         host.step(1)?;
-        let losses = [solver.net_mut().forward()?, host.net_mut().forward()?];
-        check::values(name, &losses[..1], &losses[1..], |loss| 2e-3 * loss.abs())?;
-        if bench.brief {
-            println!("| {name} | {batch} | {first_ms:.1} | | |");
-            return Ok(());
+        let expected_loss = host.net_mut().forward()?;
+        let mut losses = Vec::new();
+        for graphs in [false, true] {
+            let device = bench.builder.clone().graphs(graphs).open(0)?;
+            let mut solver = solver(&device, path, shape)?;
+            let start = Instant::now();
+            solver.step(1)?;
+            device.synchronize()?;
+            let first_ms = start.elapsed().as_secs_f64() * 1e3;
+            let loss = solver.net_mut().forward()?;
+            check::values(name, &[loss], &[expected_loss], |loss| 2e-3 * loss.abs())?;
+            let (step, rate) = match bench.brief {
+                true => (String::new(), String::new()),
+                false => {
+                    let seconds = clock::seconds(&device, false, || solver.step(STEPS))?;
+                    let step = seconds / STEPS as f64;
+                    (format!("{:.3}", step * 1e3), format!("{:.0}", shape[0] as f64 / step))
+                }
+            };
+            // By the third step, each sequence of launches that recurs has a graph.
+            solver.step(2)?;
+            device.synchronize()?;
+            let before = calls(&device);
+            losses.push(solver.step(1).and_then(|()| solver.net_mut().forward())?);
+            device.synchronize()?;
+            let calls = calls(&device) - before;
+            let graphs = if graphs { "yes" } else { "no" };
+            let batch = shape[0];
+            println!("| {name} | {batch} | {graphs} | {first_ms:.1} | {step} | {rate} | {calls} |");
         }
-        let seconds = clock::seconds(&bench.device, false, || solver.step(STEPS))?;
-        let step = seconds / STEPS as f64;
-        let (ms, rate) = (step * 1e3, batch as f64 / step);
-        println!("| {name} | {batch} | {first_ms:.1} | {ms:.3} | {rate:.0} |");
+        check::values(name, &losses[..1], &losses[1..], |_| 0.0)?;
+        if bench.brief {
+            break;
+        }
     }
     Ok(())
+}
+
+/// Returns the number of calls of the driver that launched kernels or graphs, or updated graphs.
+fn calls(device: &CudaDevice) -> u64 {
+    let LaunchCounts { kernels, graphs, updated_kernels, .. } = device.launch_counts();
+    kernels + graphs + updated_kernels
 }
 
 /// Builds a solver for the net at `path`. The input images are constant, so the net's DummyData

@@ -27,6 +27,9 @@ pub(super) struct DeviceArgs {
     /// Allow a GPU to round f32 operands of GEMM to TF32 (10-bit mantissa), which is faster
     #[arg(long, alias = "tf32")]
     allow_tf32: bool,
+    /// Launch up to 32 kernels of a GPU by one call of the driver, as a CUDA graph; changes no result
+    #[arg(long)]
+    cuda_graphs: bool,
     /// Memory limit for the blobs of nets and solvers, such as 512MiB or 2GiB; by default, the size
     /// of main memory on the device cpu, and no limit on a GPU
     #[arg(long, value_name = "SIZE", value_parser = byte_size)]
@@ -108,6 +111,7 @@ impl DeviceArgs {
             threads: self.threads.into(),
             gemm_backend,
             tf32: self.allow_tf32,
+            cuda_graphs: self.cuda_graphs,
             memory_limit: self.max_memory.or(default_limit),
         }
     }
@@ -115,8 +119,11 @@ impl DeviceArgs {
     /// Fails if the user combines a flag for GPUs with the device `cpu`. For all other devices,
     /// `device::open` checks whether the flags are valid.
     fn check(&self, device: &str) -> Result<()> {
-        let gpu_flags =
-            [("--gemm-backend", self.gemm_backend.is_some()), ("--allow-tf32", self.allow_tf32)];
+        let gpu_flags = [
+            ("--gemm-backend", self.gemm_backend.is_some()),
+            ("--allow-tf32", self.allow_tf32),
+            ("--cuda-graphs", self.cuda_graphs),
+        ];
         match gpu_flags.iter().find(|(_, given)| *given) {
             Some((option, _)) if device == "cpu" => Err(Error::InvalidData(format!(
                 "{option}: not supported by the device cpu; choose a GPU with --gpu or --device"

@@ -149,9 +149,9 @@ fn open_unlimited(name: &str, options: DeviceOptions) -> Result<AnyDevice> {
         }
         #[cfg(feature = "cuda")]
         (_, Some(ordinal)) => {
-            let DeviceOptions { threads, gemm_backend, tf32, .. } = options;
-            let builder =
-                CudaDevice::builder().threads(threads).gemm_backend(gemm_backend).tf32(tf32);
+            let DeviceOptions { threads, gemm_backend, tf32, cuda_graphs, .. } = options;
+            let builder = CudaDevice::builder().threads(threads).gemm_backend(gemm_backend);
+            let builder = builder.tf32(tf32).graphs(cuda_graphs);
             Ok(AnyDevice::new(&builder.open(ordinal)?))
         }
         #[cfg(not(feature = "cuda"))]

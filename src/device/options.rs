@@ -39,6 +39,8 @@ pub struct DeviceOptions {
     pub gemm_backend: GemmBackend,
     /// Whether NVIDIA GPUs may round the operands of an `f32` GEMM or convolution to TF32.
     pub tf32: bool,
+    /// Whether NVIDIA GPUs launch kernels by CUDA graphs, as `CudaBuilder::graphs` describes.
+    pub cuda_graphs: bool,
     /// Limit in bytes on the memory of the device and the host together, as set by
     /// [`AnyDevice::with_memory_limit`](super::AnyDevice::with_memory_limit); `None` sets no limit.
     pub memory_limit: Option<usize>,
@@ -54,9 +56,10 @@ impl DeviceOptions {
     /// Fails if an option for NVIDIA GPUs is set. `device` is the name of the device, which is not
     /// an NVIDIA GPU.
     pub(super) fn refuse_gpu_only(self, device: &str) -> Result<()> {
-        let option = match (self.gemm_backend, self.tf32) {
-            (GemmBackend::Cublas, _) => "cuBLAS",
-            (_, true) => "TF32",
+        let option = match self {
+            Self { gemm_backend: GemmBackend::Cublas, .. } => "cuBLAS",
+            Self { tf32: true, .. } => "TF32",
+            Self { cuda_graphs: true, .. } => "the launch of kernels by CUDA graphs",
             _ => return Ok(()),
         };
         let reason = format!("device `{device}`: {option} is available on NVIDIA GPUs only");

@@ -11,7 +11,7 @@ use std::fs;
 
 /// Reads a net definition and reduces the net to an eighth of its channels and to images of `side`
 /// × `side` pixels.
-fn small_net(path: &str, channels: usize, side: usize) -> NetParameter {
+pub(super) fn small_net(path: &str, channels: usize, side: usize) -> NetParameter {
     let text = fs::read_to_string(path).unwrap();
     let mut net: NetParameter = parse_text(text, path).unwrap();
     net.layer.retain(|layer| !["Data", "Input"].contains(&layer.r#type()));

@@ -5,18 +5,11 @@
 #include <string.h>
 
 #include "entry.h"
-#include "execution.h"
+#include "launches.h"
 
 using namespace cuda_on_cpu;
 
 namespace {
-
-// Kernel of a module that a simulated GPU has loaded.
-struct Function {
-    std::string name;
-    const Kernel *kernel;
-    Card *card;
-};
 
 // Loaded module. A lookup in a module finds only the kernels whose names occur in the module's PTX.
 struct Module {
@@ -43,6 +36,39 @@ int ptx_target(const std::string &ptx) {
 }
 
 }  // namespace
+
+namespace cuda_on_cpu {
+
+Code prepare(Card &card, const Function *function, Index blocks, Index threads, unsigned shared,
+             void **arguments, void **extra, PreparedLaunch *prepared) {
+    if (function->card != &card) return INVALID_HANDLE;
+    const uint64_t thread_count = uint64_t(threads.x) * threads.y * threads.z;
+    const uint64_t block_count = uint64_t(blocks.x) * blocks.y * blocks.z;
+    if (thread_count == 0 || thread_count > 1024 || threads.z > 64) return INVALID_VALUE;
+    if (block_count == 0 || blocks.x > 0x7fffffff || blocks.y > 65535 || blocks.z > 65535) {
+        return INVALID_VALUE;
+    }
+    // No kernel uses dynamic shared memory.
+    if (shared > 0 || extra) return INVALID_VALUE;
+    *prepared = {function, {function->kernel, card.number, blocks, threads, {}}};
+    for (const size_t bytes : argument_sizes(*function->kernel)) {
+        const auto *first = static_cast<const char *>(*arguments++);
+        prepared->launch.arguments.emplace_back(first, first + bytes);
+    }
+    return SUCCESS;
+}
+
+Code PreparedLaunch::execute() {
+    Card &card = *function->card;
+    if (card.failed) return card.failed;
+    if (kernel_fails(card, function->name)) return ILLEGAL_ADDRESS;
+    const std::string error = run(launch);
+    if (error.empty()) return SUCCESS;
+    fprintf(stderr, "CUDA on the CPU: %s: %s\n", function->name.c_str(), error.c_str());
+    return LAUNCH_FAILED;
+}
+
+}  // namespace cuda_on_cpu
 
 // The driver of CUDA 11.x accepts PTX up to version 7.x. For x ≤ 5, the driver of CUDA 12.x accepts
 // PTX up to version 8.x.
@@ -86,27 +112,13 @@ ENTRY cuLaunchKernel(void *handle, unsigned grid_x, unsigned grid_y, unsigned gr
                      unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared,
                      void *stream, void **arguments, void **extra) {
     REQUIRE_CARD;
-    const auto *function = static_cast<Function *>(handle);
     auto *queue = static_cast<Queue *>(stream);
-    if (function->card != &card || queue->card != &card) return INVALID_HANDLE;
-    const uint64_t threads = uint64_t(block_x) * block_y * block_z;
-    const uint64_t blocks = uint64_t(grid_x) * grid_y * grid_z;
-    if (threads == 0 || threads > 1024 || block_z > 64) return INVALID_VALUE;
-    if (blocks == 0 || grid_x > 0x7fffffff || grid_y > 65535 || grid_z > 65535) return INVALID_VALUE;
-    // No kernel uses dynamic shared memory.
-    if (shared > 0 || extra) return INVALID_VALUE;
-    Launch launch = {function->kernel, card.number, {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, {}};
-    for (const size_t bytes : argument_sizes(*function->kernel)) {
-        const auto *first = static_cast<const char *>(*arguments++);
-        launch.arguments.emplace_back(first, first + bytes);
-    }
-    queue->add([&card, launch, name = function->name]() mutable {
-        if (card.failed) return card.failed;
-        if (kernel_fails(card, name)) return ILLEGAL_ADDRESS;
-        const std::string error = run(launch);
-        if (error.empty()) return SUCCESS;
-        fprintf(stderr, "CUDA on the CPU: %s: %s\n", name.c_str(), error.c_str());
-        return LAUNCH_FAILED;
-    });
+    if (queue->card != &card) return INVALID_HANDLE;
+    PreparedLaunch prepared;
+    const Code code =
+        prepare(card, static_cast<Function *>(handle), {grid_x, grid_y, grid_z},
+                {block_x, block_y, block_z}, shared, arguments, extra, &prepared);
+    if (code) return code;
+    queue->add([prepared]() mutable { return prepared.execute(); });
     return SUCCESS;
 }

@@ -82,9 +82,14 @@ fn gemm_flags_with_the_cpu_are_an_error() {
             "-gemm_backend=builtin",
             "--allow-tf32",
             "--products own -tf32",
+            "--cuda-graphs",
         ] {
             let backend = flags.contains("backend") || flags.contains("products");
-            let option = if backend { "--gemm-backend:" } else { "--allow-tf32:" };
+            let option = match flags {
+                "--cuda-graphs" => "--cuda-graphs:",
+                _ if backend => "--gemm-backend:",
+                _ => "--allow-tf32:",
+            };
             folder.run(&format!("{subcommand} {flags}")).failed_with(&[option, "cpu", "--gpu"]);
         }
     }
@@ -166,4 +171,6 @@ fn training_on_the_simulated_device_copies_data_and_gives_the_weights_of_the_cpu
     folder.run(&format!("{time} simulatd")).failed_with(&["did you mean `simulated`?"]);
     let tf32 = format!("{time} simulated --allow-tf32");
     folder.run(&tf32).failed_with(&["device `simulated`", "TF32", "NVIDIA GPUs only"]);
+    let graphs = format!("{time} simulated --cuda-graphs");
+    folder.run(&graphs).failed_with(&["device `simulated`", "CUDA graphs", "NVIDIA GPUs only"]);
 }

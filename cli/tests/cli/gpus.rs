@@ -72,6 +72,8 @@ fn the_gemm_backend_of_a_gpu_is_chosen_by_flags() {
     let (f32_weights, note) = train("");
     assert_eq!(note, ".");
     assert_eq!(train("--gemm-backend builtin"), (f32_weights.clone(), note));
+    // CUDA graphs change no result.
+    assert_eq!(train("--cuda-graphs"), (f32_weights.clone(), ".".into()));
     let (tf32_weights, note) = train("--gemm-backend=builtin --allow-tf32");
     assert_eq!(note, ", GEMM in TF32.");
     assert!(tf32_weights != f32_weights, "--allow-tf32 has no effect");

@@ -89,7 +89,7 @@ impl Drop for CudaBuffer {
             // `order_after` fails only if the GPU, and with it all of its memory, is lost.
             let _ = self.owner.order_after(user);
         }
-        self.owner.context.pool.give(self.address, self.owner.raw());
+        self.owner.free(self.address);
         self.owner.budget.release(self.bytes);
     }
 }

@@ -42,6 +42,8 @@ pub(super) struct Context {
     capability: Version,
     pub(super) multiprocessors: usize,
     pub(super) launches: Launches,
+    /// The queues that defer launches and frees.
+    deferring: Mutex<Vec<Weak<dyn Flush>>>,
     /// Whether each kernel launch waits until the kernel has run.
     pub(super) synchronous: bool,
 }
@@ -88,6 +90,7 @@ impl Context {
             device,
             failure: OnceLock::new(),
             launches: Launches::default(),
+            deferring: Mutex::default(),
             synchronous: env::var_os("CORTADO_CUDA_SYNC").is_some_and(|value| value == "1"),
             name,
         })
@@ -124,14 +127,26 @@ impl Context {
         failure.on(&self.name)
     }
 
+    /// Registers a queue that defers launches and frees.
+    pub(super) fn register(&self, queue: Weak<dyn Flush>) {
+        let mut deferring = self.deferring.lock();
+        deferring.retain(|queue| queue.strong_count() > 0);
+        deferring.push(queue);
+    }
+
     /// Allocates device memory for work on `stream`. If the driver reports that the GPU is out of
-    /// memory, waits for the queued frees of all queues, trims the pool and retries once.
+    /// memory, waits for the deferred and queued frees of all queues, trims the pool and retries once.
     pub(super) fn alloc(&self, bytes: usize, stream: CUstream) -> Result<CUdeviceptr> {
         let address = match self.pool.take(bytes, stream) {
-            Err(failure) if failure.is_out_of_memory() => CurrentContext::synchronize()
-                .map_err(from_cust("cuCtxSynchronize"))
-                .and_then(|()| self.pool.release())
-                .and_then(|()| self.pool.take(bytes, stream)),
+            Err(failure) if failure.is_out_of_memory() => {
+                let queues: Vec<_> =
+                    self.deferring.lock().iter().filter_map(Weak::upgrade).collect();
+                queues.iter().for_each(|queue| queue.flush());
+                CurrentContext::synchronize()
+                    .map_err(from_cust("cuCtxSynchronize"))
+                    .and_then(|()| self.pool.release())
+                    .and_then(|()| self.pool.take(bytes, stream))
+            }
             result => result,
         };
         address.map_err(|failure| match failure.is_out_of_memory() {
@@ -187,6 +202,12 @@ impl Drop for NoCurrentContext {
         // SAFETY: a null context removes the current context from the thread.
         let _ = unsafe { cuCtxSetCurrent(ptr::null_mut()) };
     }
+}
+
+/// A queue that defers launches and frees.
+pub(super) trait Flush: Send + Sync {
+    /// Queues the deferred launches and frees.
+    fn flush(&self);
 }
 
 /// The most recent kernel launches whose queues have not been synchronized since.

@@ -2,8 +2,8 @@
 
 use super::{
     CudaBuffer, CudaDevice,
-    error::PendingLaunch,
-    kernel_errors::{KernelError, KernelErrorFlags},
+    kernel_errors::KernelError,
+    kernel_launch::KernelLaunch,
     module::{Function, PtxKernel},
 };
 use crate::{
@@ -12,8 +12,7 @@ use crate::{
     ledger,
     memory::{DeviceSlice, DeviceSliceMut, DeviceWork, Memory, Src, ViewMut},
 };
-use cust::sys::cuLaunchKernel;
-use std::{ffi::c_void, marker::PhantomData, panic::Location, ptr};
+use std::{marker::PhantomData, panic::Location};
 use zerocopy::{Immutable, IntoBytes};
 
 /// Default number of threads per block.
@@ -26,8 +25,8 @@ const BLOCKS_PER_MULTIPROCESSOR: usize = 32;
 /// A kernel that is about to be launched. The caller adds arguments in the order of the
 /// kernel's parameters.
 ///
-/// Operands live until the kernel has run, because a `Launch` borrows its operands and the driver
-/// frees memory in queue order. The launch compares the size of each argument with the parameter
+/// Operands live until the kernel has run, because a `Launch` borrows its operands and the queue
+/// frees memory after the launches that use the memory. The launch compares the size of each argument with the parameter
 /// size that the PTX declares.
 #[must_use = "call a grid method to launch the kernel"]
 pub(super) struct Launch<'a> {
@@ -39,8 +38,8 @@ pub(super) struct Launch<'a> {
     /// Index in `argument_words` at which each argument starts.
     starts: Vec<usize>,
     site: &'static Location<'static>,
-    /// The flags in which the kernel reports invalid values, if the kernel checks values.
-    error_flags: Option<&'a KernelErrorFlags>,
+    /// Whether the kernel reports invalid values.
+    reports_values: bool,
     /// Ledger scope that attributes transfers of operands to the kernel.
     scope: ledger::KernelScope,
     operands: PhantomData<&'a CudaBuffer>,
@@ -81,7 +80,7 @@ impl CudaDevice {
             argument_words: Vec::with_capacity(12),
             starts: Vec::with_capacity(12),
             site,
-            error_flags: None,
+            reports_values: false,
             scope,
             operands: PhantomData,
         })
@@ -167,7 +166,7 @@ impl<'a> Launch<'a> {
     /// Adds the address of an error word, in which the kernel reports invalid values.
     pub(super) fn error_flag(self, kind: KernelError) -> Result<Self> {
         let flags = self.device.stream.error_flags()?;
-        Ok(Self { error_flags: Some(flags), ..self }.arg(flags.address(kind)))
+        Ok(Self { reports_values: true, ..self }.arg(flags.address(kind)))
     }
 
     /// Launches the kernel with threads for `n` items; does nothing if `n` is 0.
@@ -212,7 +211,7 @@ impl<'a> Launch<'a> {
     }
 
     /// Launches the kernel on a grid of blocks; does nothing if the grid has no blocks.
-    pub(super) fn grid(mut self, blocks: [usize; 3], threads: [u32; 3]) -> Result<()> {
+    pub(super) fn grid(self, blocks: [usize; 3], threads: [u32; 3]) -> Result<()> {
         if blocks.contains(&0) {
             return Ok(());
         }
@@ -224,8 +223,6 @@ impl<'a> Launch<'a> {
         if blocks.iter().zip(limits).any(|(blocks, limit)| *blocks > limit) {
             return Err(error(format!("grid of {blocks:?} blocks exceeds {limits:?}")));
         }
-        let [gx, gy, gz] = blocks.map(|blocks| blocks as u32);
-        let [bx, by, bz] = threads;
         if !self.arguments_match() {
             let reason = format!(
                 "the sizes of {} arguments do not match the parameter sizes {:?}",
@@ -234,41 +231,18 @@ impl<'a> Launch<'a> {
             );
             return Err(error(reason));
         }
-        context.enter()?;
-        let words = &mut self.argument_words;
-        let mut arguments: Vec<*mut c_void> =
-            self.starts.iter().map(|start| (&raw mut words[*start]).cast()).collect();
-        let launch = || {
-            // SAFETY: `arguments_match` compared the size of each argument with the size that the
-            // PTX declares. The driver copies the arguments during the call of `cuLaunchKernel`.
-            // Each method that launches a kernel checks that its operands hold the elements that
-            // the kernel accesses.
-            let result = unsafe {
-                cuLaunchKernel(
-                    self.function.0,
-                    gx,
-                    gy,
-                    gz,
-                    bx,
-                    by,
-                    bz,
-                    0,
-                    self.device.stream.raw(),
-                    arguments.as_mut_ptr(),
-                    ptr::null_mut(),
-                )
-            };
-            context.check(kernel.name, result)
+        let launch = KernelLaunch {
+            kernel,
+            function: self.function,
+            blocks: blocks.map(|blocks| blocks as u32),
+            threads,
+            argument_words: self.argument_words,
+            starts: self.starts,
+            work: DeviceWork::Kernel { call: self.scope.call(), function: kernel.name },
+            site: self.site,
+            reports_values: self.reports_values,
         };
-        let work = || DeviceWork::Kernel { call: self.scope.call(), function: kernel.name };
-        self.device.stream.enqueue(work, launch)?;
-        // An error of `cuLaunchKernel` comes from an earlier launch, so only a successful launch
-        // may cause later errors.
-        let launched = PendingLaunch { kernel: kernel.name, site: self.site };
-        context.launches.add(self.device.stream.raw(), launched);
-        if let Some(flags) = self.error_flags {
-            flags.kernel_was_launched();
-        }
+        self.device.stream.launch(launch)?;
         if context.synchronous { self.device.stream.wait() } else { Ok(()) }
     }
 

@@ -50,7 +50,8 @@ impl Memory for CudaDevice {
     }
 
     fn fork_queue(&self) -> Result<Self> {
-        let stream = Arc::new(Stream::new(self.context(), &self.stream.budget)?);
+        let graphs = self.stream.uses_graphs();
+        let stream = Stream::new(self.context(), &self.stream.budget, graphs)?;
         let cublas = self.cublas.as_ref().map(|cublas| Arc::new(cublas.fork(&stream)));
         Ok(Self { stream, cublas, ..self.clone() })
     }

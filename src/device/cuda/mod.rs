@@ -11,12 +11,15 @@
 //!   for the GPU at the first launch of one of the file's kernels.
 //! - GEMM uses the built-in kernels, or cuBLAS on request
 //!   (`docs/decisions/0021-cublas-on-request.md`).
+//! - On request, a queue launches several kernels as one CUDA graph
+//!   (`docs/decisions/0039-graphs-of-deferred-launches.md`).
 //! - `docs/decisions/0020-cuda-driver-at-run-time.md` explains how tests run without a GPU;
 //!   `docs/gpu` lists the code that has never run on a GPU.
 
 mod buffer;
 mod kernel_errors;
 mod context;
+mod deferred;
 mod cublas;
 mod device;
 mod driver;
@@ -24,7 +27,11 @@ mod error;
 mod event;
 #[deny(unsafe_code)]
 mod kernels;
+mod graph;
+mod graph_cache;
+mod kernel_launch;
 mod launch;
+mod launch_counts;
 mod memory;
 mod memory_budget;
 mod module;
@@ -40,4 +47,5 @@ pub use {
     buffer::CudaBuffer,
     device::{CudaBuilder, CudaDevice},
     error::{CudaFailure, PendingLaunch},
+    launch_counts::LaunchCounts,
 };

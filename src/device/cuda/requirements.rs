@@ -62,6 +62,23 @@ fn capability(device: &Device) -> Result<Version, CudaFailure> {
     Ok((major, number(DeviceAttribute::ComputeCapabilityMinor)?))
 }
 
+/// CUDA version of the oldest driver that creates CUDA graphs by the functions that `graph` calls.
+const MIN_GRAPH_DRIVER: Version = (11, 4);
+
+/// Returns whether the driver can launch the kernels of a queue as CUDA graphs. Logs a warning for
+/// the device called `name` if the driver is too old.
+pub(super) fn has_graphs(name: &str) -> bool {
+    let driver = CudaApiVersion::get().map(|version| (version.major(), version.minor()));
+    let has_graphs = driver.is_ok_and(|driver| driver >= MIN_GRAPH_DRIVER);
+    if !has_graphs {
+        log::warn!(
+            "{name}: the driver is too old for CUDA graphs, so kernels are launched one by one; \
+             install driver R470 or later"
+        );
+    }
+    has_graphs
+}
+
 /// Returns whether the driver and the GPU have memory pools. Drivers before CUDA 11.2 have no
 /// memory pools, and return an error for the attribute that states the support of memory pools.
 pub(super) fn has_memory_pools(device: &Device) -> bool {

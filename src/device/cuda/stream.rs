@@ -1,20 +1,27 @@
 //! Queues (CUDA streams), and dependencies between queues.
 
 use super::{
-    context::Context, event::Event, kernel_errors::KernelErrorFlags, memory_budget::MemoryBudget,
+    context::{Context, Flush},
+    deferred::Deferred,
+    event::Event,
+    kernel_errors::KernelErrorFlags,
+    kernel_launch::KernelLaunch,
+    launch_counts::LaunchCounts,
+    memory_budget::MemoryBudget,
     spans::Spans,
 };
 use crate::{
     error::Result,
     memory::{DeviceSpan, DeviceWork},
+    sync::Mutex,
 };
 use cust::sys::{
-    CUstream, CUstream_flags_enum::CU_STREAM_NON_BLOCKING, cuStreamCreateWithPriority,
+    CUdeviceptr, CUstream, CUstream_flags_enum::CU_STREAM_NON_BLOCKING, cuStreamCreateWithPriority,
     cuStreamDestroy_v2, cuStreamSynchronize, cuStreamWaitEvent,
 };
 use std::{
     ptr,
-    sync::{Arc, OnceLock},
+    sync::{Arc, OnceLock, Weak},
 };
 
 /// A queue (CUDA stream) of a GPU. Dropping a `Stream` does not cancel queued work.
@@ -27,6 +34,9 @@ pub(super) struct Stream {
     /// flags.
     error_flags: OnceLock<KernelErrorFlags>,
     spans: Spans,
+    /// The deferred launches; `None` if the queue launches each kernel at once.
+    deferred: Option<Mutex<Deferred>>,
+    counts: Mutex<LaunchCounts>,
 }
 
 // SAFETY: any thread may pass a stream to the driver's functions.
@@ -36,16 +46,32 @@ unsafe impl Sync for Stream {}
 
 impl Stream {
     /// Creates a queue that, unlike the streams of `cust`, does not wait for the driver's default
-    /// stream.
-    pub(super) fn new(context: &Arc<Context>, budget: &Arc<MemoryBudget>) -> Result<Self> {
+    /// stream. If `graphs` is true, the queue launches kernels by CUDA graphs.
+    pub(super) fn new(
+        context: &Arc<Context>,
+        budget: &Arc<MemoryBudget>,
+        graphs: bool,
+    ) -> Result<Arc<Self>> {
         context.enter()?;
         let mut raw = ptr::null_mut();
         // SAFETY: `raw` is valid for writes of a stream handle, and a context is current.
         let result =
             unsafe { cuStreamCreateWithPriority(&mut raw, CU_STREAM_NON_BLOCKING as u32, 0) };
         context.check("cuStreamCreateWithPriority", result)?;
-        let (context, budget) = (Arc::clone(context), Arc::clone(budget));
-        Ok(Self { context, budget, raw, error_flags: OnceLock::new(), spans: Spans::default() })
+        let stream = Arc::new(Self {
+            context: Arc::clone(context),
+            budget: Arc::clone(budget),
+            raw,
+            error_flags: OnceLock::new(),
+            spans: Spans::default(),
+            deferred: graphs.then(Mutex::default),
+            counts: Mutex::default(),
+        });
+        if graphs {
+            let queue: Weak<Self> = Arc::downgrade(&stream);
+            context.register(queue);
+        }
+        Ok(stream)
     }
 
     pub(super) fn raw(&self) -> CUstream {
@@ -65,9 +91,61 @@ impl Stream {
     /// Waits for all queued work. Fails if a kernel of this queue has reported an invalid value.
     pub(super) fn wait(&self) -> Result<()> {
         self.context.enter()?;
-        match self.error_flags.get() {
+        self.flush();
+        let launched = self.deferred.as_ref().map_or(Ok(()), |queue| queue.lock().start_wait());
+        let waited = match self.error_flags.get() {
             Some(flags) => flags.wait(|| self.synchronize()),
             None => self.synchronize(),
+        };
+        launched.and(waited)
+    }
+
+    /// Returns whether the queue launches kernels by CUDA graphs.
+    pub(super) fn uses_graphs(&self) -> bool {
+        self.deferred.is_some()
+    }
+
+    /// Returns the counts of the launches so far. Deferred launches are not counted yet.
+    pub(super) fn launch_counts(&self) -> LaunchCounts {
+        *self.counts.lock()
+    }
+
+    /// Launches a kernel, or defers the launch if the queue launches kernels by CUDA graphs. While
+    /// the queue records, each kernel is launched at once, because an event before and after the
+    /// kernel measures the kernel's time.
+    pub(super) fn launch(&self, mut launch: KernelLaunch) -> Result<()> {
+        if let Some(deferred) = &self.deferred
+            && !self.spans.is_recording()
+        {
+            let is_full = deferred.lock().push(launch);
+            if is_full {
+                self.flush();
+            }
+            return Ok(());
+        }
+        self.context.enter()?;
+        let work = launch.work;
+        self.enqueue(|| work, || launch.enqueue(&self.context, self.raw))?;
+        self.counts.lock().kernels += 1;
+        if launch.reports_values {
+            self.report_values();
+        }
+        Ok(())
+    }
+
+    /// Records that a kernel that can report invalid values was launched.
+    fn report_values(&self) {
+        if let Some(flags) = self.error_flags.get() {
+            flags.kernel_was_launched();
+        }
+    }
+
+    /// Frees memory after all queued and deferred work. No other work may use the memory. The
+    /// context must be current.
+    pub(super) fn free(&self, address: CUdeviceptr) {
+        match &self.deferred {
+            Some(deferred) => deferred.lock().free(address, &self.context, self.raw),
+            None => self.context.pool.give(address, self.raw),
         }
     }
 
@@ -80,13 +158,14 @@ impl Stream {
         Ok(())
     }
 
-    /// Calls `enqueue`, which queues `work()`. Records the work's span if the queue records. The
+    /// Calls `enqueue`, which queues `work()` after the deferred launches. Records the work's span if the queue records. The
     /// context must be current.
     pub(super) fn enqueue(
         &self,
         work: impl FnOnce() -> DeviceWork,
         enqueue: impl FnOnce() -> Result<()>,
     ) -> Result<()> {
+        self.flush();
         if !self.spans.is_recording() {
             return enqueue();
         }
@@ -115,9 +194,11 @@ impl Stream {
             return Ok(());
         }
         other.context.enter()?;
+        other.flush();
         let event = Event::new().map_err(|failure| other.context.error(failure))?;
         event.record(other.raw).map_err(|failure| other.context.error(failure))?;
         self.context.enter()?;
+        self.flush();
         // SAFETY: stream and event are live. The driver keeps a destroyed event alive until no
         // stream waits for the event any more.
         self.context
@@ -125,9 +206,27 @@ impl Stream {
     }
 }
 
+impl Flush for Stream {
+    /// Queues the deferred launches and frees. The next wait returns an error of a launch.
+    fn flush(&self) {
+        let Some(deferred) = &self.deferred else { return };
+        let mut deferred = deferred.lock();
+        if deferred.is_empty() || self.context.enter().is_err() {
+            return;
+        }
+        if deferred.flush(&self.context, self.raw, &mut self.counts.lock()) {
+            self.report_values();
+        }
+    }
+}
+
 impl Drop for Stream {
     fn drop(&mut self) {
         if self.context.enter().is_ok() {
+            self.flush();
+            if let Some(deferred) = &self.deferred {
+                deferred.lock().clear(self.raw);
+            }
             // The flags free their memory on this stream, after kernels that write to the flags.
             drop(self.error_flags.take());
             // The events of a recording must be destroyed before the context.

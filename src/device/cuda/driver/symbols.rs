@@ -4,7 +4,7 @@
 
 use super::entry::{cuGetErrorString, entry_points};
 use cust::sys::*;
-use std::os::raw::{c_char, c_int, c_uchar, c_uint, c_ushort, c_void};
+use std::os::raw::{c_char, c_int, c_uchar, c_uint, c_ulonglong, c_ushort, c_void};
 
 entry_points! {
     fn cuArray3DCreate_v2(p_handle: *mut CUarray,
@@ -146,6 +146,12 @@ entry_points! {
         tex_object: CUtexObject);
 
     fn cuGetErrorName(error: CUresult, p_str: *mut *const c_char);
+    fn cuGraphExecDestroy(h_graph_exec: CUgraphExec);
+    fn cuGraphExecKernelNodeSetParams(h_graph_exec: CUgraphExec, h_node: CUgraphNode,
+        node_params: *const CUDA_KERNEL_NODE_PARAMS);
+    fn cuGraphInstantiateWithFlags(ph_graph_exec: *mut CUgraphExec, h_graph: CUgraph,
+        flags: c_ulonglong);
+    fn cuGraphLaunch(h_graph_exec: CUgraphExec, h_stream: CUstream);
     fn cuMemAllocFromPoolAsync(dptr: *mut CUdeviceptr, bytesize: usize, pool: CUmemoryPool,
         h_stream: CUstream);
     fn cuMemPoolCreate(pool: *mut CUmemoryPool, pool_props: *const CUmemPoolProps);
