@@ -113,8 +113,11 @@ fn difference(name: &str, column: &str, before: &str, after: &str) -> Difference
     let (Ok(old), Ok(new)) = numbers else {
         return Difference::Other(format!("{name}: {column}: {before} → {after}"));
     };
-    let percent = if old == 0.0 { f64::INFINITY } else { (new / old - 1.0) * 100.0 };
-    let line = format!("{name}: {column}: {before} → {after} ({percent:+.1} %)");
+    let change = match old {
+        0.0 => String::new(),
+        _ => format!(" ({:+.1} %)", (new / old - 1.0) * 100.0),
+    };
+    let line = format!("{name}: {column}: {before} → {after}{change}");
     let (is_cost, is_gain) = (COSTS.contains(&column), GAINS.contains(&column));
     match () {
         () if is_cost && new > old || is_gain && new < old => Difference::Worse(line),
@@ -135,7 +138,7 @@ fn differences_state_which_counters_are_worse() {
         Difference::Worse("a: registers: 40 → 50 (+25.0 %)".to_owned()),
         Difference::Worse("a: resident_blocks: 6 → 5 (-16.7 %)".to_owned()),
         Difference::Better("b: registers: 32 → 30 (-6.2 %)".to_owned()),
-        Difference::Other("b: mma: 0 → 4 (+inf %)".to_owned()),
+        Difference::Other("b: mma: 0 → 4".to_owned()),
         Difference::Other("d: new".to_owned()),
     ];
     assert_eq!(found, expected);
