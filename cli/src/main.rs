@@ -108,7 +108,7 @@ impl Subcommand {
     /// Returns the rank of this process if the subcommand runs on several processes together.
     fn rank(&self) -> Option<usize> {
         let launch = Launch::detect()?;
-        matches!(self, Self::Train(_)).then_some(launch.rank)
+        matches!(self, Self::Train(_) | Self::Time(_)).then_some(launch.rank)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::{device_args::DeviceArgs, launch::Launch, report_failure};
 use cortado::{
+    communicator::Communicator,
     error::{Error, Result},
     solver::SolverBuilder,
 };
@@ -59,6 +60,11 @@ impl Processes {
             Some(mpi) => args.for_process(mpi.host_rank(), mpi.host_size()),
             None => Ok(args.clone()),
         }
+    }
+
+    /// Returns the communicator, unless this process is alone or a solver has the communicator.
+    pub(super) fn communicator(&mut self) -> Option<&mut dyn Communicator> {
+        self.communicator.as_mut().map(|communicator| communicator as _)
     }
 
     /// Makes the solver train together with those of the other processes.

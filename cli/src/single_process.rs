@@ -2,6 +2,7 @@
 
 use super::{device_args::DeviceArgs, launch::Launch};
 use cortado::{
+    communicator::Communicator,
     error::{Error, Result},
     solver::SolverBuilder,
 };
@@ -36,6 +37,10 @@ impl Processes {
 
     pub(super) fn device_args(&self, args: &DeviceArgs) -> Result<DeviceArgs> {
         Ok(args.clone())
+    }
+
+    pub(super) fn communicator(&mut self) -> Option<&mut dyn Communicator> {
+        None
     }
 
     pub(super) fn connect_solver(&mut self, solver: SolverBuilder<f32>) -> SolverBuilder<f32> {

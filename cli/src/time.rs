@@ -7,6 +7,7 @@ use super::{
     escape::escape_control,
     net_state_args::{NetStateArgs, PhaseArg},
     output::print,
+    processes::Processes,
     table::{align_columns, milliseconds},
 };
 use clap::Args;
@@ -24,9 +25,11 @@ use std::{
     time::{Duration, Instant},
 };
 
+mod gradient_sums;
 mod kernel_times;
 mod layer_passes;
 
+use gradient_sums::time_gradient_sums;
 use kernel_times::KernelTimes;
 use layer_passes::{backward_layers, forward_layers};
 
@@ -41,6 +44,8 @@ use layer_passes::{backward_layers, forward_layers};
 /// no separate forward time: the table shows `above`, and the preceding row includes the
 /// activation. The times of data layers include the wait for data, whose mean the command also
 /// prints.
+///
+/// `mpiexec -n P cortado time` also prints the time to add the gradients of P processes.
 #[derive(Args)]
 #[command(after_help = "Example: cortado time --model examples/digits/lenet.prototxt")]
 pub(super) struct Time {
@@ -88,7 +93,13 @@ struct Row {
 
 impl Time {
     pub(super) fn run(self) -> Result<()> {
-        let device = &self.device.open()?;
+        let mut processes = Processes::connect("time")?;
+        let outcome = self.run_in(&mut processes);
+        processes.finish(outcome)
+    }
+
+    fn run_in(self, processes: &mut Processes) -> Result<()> {
+        let device = &processes.device_args(&self.device)?.open()?;
         let mut definition = read_net(&self.model)?;
         self.net_state.apply(definition.state.get_or_insert_default());
         let mut net = Net::<f32>::builder(device)
@@ -96,7 +107,14 @@ impl Time {
             .reuse_memory(self.forward_only && self.phase == PhaseArg::Test)
             .build_from(&definition, &self.model)?;
         self.copy.copy(&mut net, &self.weights)?;
-        let times = measure(&mut net, self.iterations, self.forward_only)?;
+        let mut times = measure(&mut net, self.iterations, self.forward_only)?;
+        if let Some(communicator) = processes.communicator().filter(|_| !self.forward_only) {
+            let sums = time_gradient_sums(communicator, &net, self.iterations)?;
+            times.gradient_sums = Some((communicator.size(), sums));
+        }
+        if processes.rank() > 0 {
+            return Ok(());
+        }
         print(&report(&times, &net.memory_use()?, device.memory_usage()?))
     }
 }
@@ -114,6 +132,9 @@ struct Measurements {
     data_wait: Option<Duration>,
     /// Times of the kernels and transfers; `None` if the device does not measure times.
     kernels: Option<KernelTimes>,
+    /// Number of processes, and times in seconds of sums of the gradients over all processes; `None`
+    /// if this process is alone.
+    gradient_sums: Option<(usize, Vec<f64>)>,
 }
 
 /// Times the forward and backward passes of each layer of `net`, after one untimed pass.
@@ -149,7 +170,7 @@ fn measure(net: &mut Net<f32>, iterations: u32, forward_only: bool) -> Result<Me
     for (row, seconds) in rows.iter_mut().zip(kernels.iter().flat_map(KernelTimes::layers)) {
         row.device.clone_from(seconds);
     }
-    Ok(Measurements { rows, passes, data_wait, kernels })
+    Ok(Measurements { rows, passes, data_wait, kernels, gradient_sums: None })
 }
 
 /// Runs `work` and returns the time in seconds until the device has finished.
@@ -235,7 +256,7 @@ fn flops(net: &Net<f32>, index: usize, param: &LayerParameter) -> Option<f64> {
 
 /// Formats the measured times, the memory of the net's blobs, and the device's memory usage.
 fn report(times: &Measurements, memory: &MemoryUse, usage: Option<MemoryUsage>) -> String {
-    let Measurements { rows, passes, data_wait, kernels } = times;
+    let Measurements { rows, passes, data_wait, kernels, gradient_sums } = times;
     let [forward, backward] = passes.each_ref().map(|seconds| median(seconds));
     let medians = rows.iter().flat_map(|row| [median(&row.forward), median(&row.backward)]);
     let total_seconds: f64 = medians.flatten().sum();
@@ -257,6 +278,12 @@ fn report(times: &Measurements, memory: &MemoryUse, usage: Option<MemoryUsage>) 
         line("Backward pass", format!("{} ms", milliseconds(backward)));
         let sums: Vec<f64> = passes[0].iter().zip(&passes[1]).map(|(f, b)| f + b).collect();
         line("Forward and backward", format!("{} ms", milliseconds(median(&sums))));
+    }
+    if let Some((processes, sums)) = gradient_sums {
+        line(
+            &format!("Communication, sum of the gradients of {processes} processes"),
+            format!("{} ms", milliseconds(median(sums))),
+        );
     }
     if let Some(wait) = data_wait.map(|wait| wait.as_secs_f64()) {
         // Report the mean wait for data and not the median, because one pass may wait while several

@@ -6,6 +6,7 @@
 use cortado::{
     Result,
     communicator::{Communicator, all_gather, sum_tree},
+    conformance::check_communicator,
 };
 use cortado_mpi::{Mpi, MpiCommunicator};
 use std::{
@@ -19,8 +20,12 @@ use std::{
 type Process = fn(MpiCommunicator) -> Result<MpiCommunicator>;
 
 /// Processes that exchange data and succeed.
-const SUCCESSFUL: [(&str, Process); 3] =
-    [("exchanges", exchanges), ("collectives", collectives), ("wrong_lengths", wrong_lengths)];
+const SUCCESSFUL: [(&str, Process); 4] = [
+    ("kit", kit),
+    ("exchanges", exchanges),
+    ("collectives", collectives),
+    ("wrong_lengths", wrong_lengths),
+];
 
 /// The status of a process that fails on purpose.
 const FAILURE: u8 = 7;
@@ -101,6 +106,14 @@ fn fail(name: &str) {
 /// Returns a message that differs for each sender, receiver and length.
 fn message(from: usize, to: usize, len: usize) -> Vec<u8> {
     (0..len).map(|index| (index * 31 + from * 7 + to * 3 + len) as u8).collect()
+}
+
+/// Runs the checks of the conformance kit, which need at least two processes.
+fn kit(mut communicator: MpiCommunicator) -> Result<MpiCommunicator> {
+    if communicator.size() > 1 {
+        check_communicator(&mut communicator)?;
+    }
+    Ok(communicator)
 }
 
 /// Exchanges messages of many lengths, which differ in the two directions, between all pairs.

@@ -82,3 +82,13 @@ fn the_default_number_of_shards_is_the_number_of_processes() {
     run(&alone, 2, resume).succeeded();
     assert!(snapshots(&processes) == snapshots(&alone));
 }
+
+#[test]
+fn time_prints_one_report_with_the_time_of_the_communication() {
+    let folder = Folder::new("mpi-time");
+    let result = run(&folder, 2, "time --model net.prototxt --iterations 3");
+    assert_eq!(result.code, Some(0), "{result:#?}");
+    let lines = |start: &str| result.out.lines().filter(|line| line.starts_with(start)).count();
+    assert_eq!(lines("Forward and backward: "), 1, "{}", result.out);
+    assert_eq!(lines("Communication, sum of the gradients of 2 processes: "), 1, "{}", result.out);
+}
