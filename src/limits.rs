@@ -243,7 +243,7 @@ mod tests {
             format!("a definition in text format: {}", mib(DEFINITION_LEN)),
             format!("class names: {}", mib(LIST_LEN)),
             format!("an image file: {}", mib(IMAGE_LEN)),
-            format!("an enlarged image: {}", mib(RESIZED_LEN as u64)),
+            format!("an enlarged image may take at most {}", mib(RESIZED_LEN as u64)),
             format!("{} in addition", mib(HDF5_READ_FLOOR)),
             format!("{TIME_STEPS} time steps"),
             format!("{SHARDS} shards"),
