@@ -18,7 +18,7 @@ fn run<R: Send>(size: usize, process: impl Fn(ThreadCommunicator) -> R + Sync) -
 
 /// Returns the `index`-th value of a process, whose sums round differently in another order.
 fn value(rank: usize, index: usize) -> f32 {
-    let hash = (rank * 1009 + index).wrapping_mul(2_654_435_761) as u32;
+    let hash = ((rank * 1009 + index) as u32).wrapping_mul(2_654_435_761);
     (hash as f32 / 2f32.powi(31) - 1.0) * 10f32.powi((hash % 7) as i32)
 }
 

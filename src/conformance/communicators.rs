@@ -63,8 +63,8 @@ fn failure<R>(reason: String) -> Result<R> {
 
 /// Returns byte `index` of the message number `sequence` from one process to another.
 fn byte(from: usize, to: usize, sequence: usize, index: usize) -> u8 {
-    let mixed = (from * 31 + to * 7 + sequence * 131 + index / 256 * 13 + index) * 2_654_435_761;
-    (mixed >> 13) as u8
+    let mixed = (from * 31 + to * 7 + sequence * 131 + index / 256 * 13 + index) as u64;
+    (mixed.wrapping_mul(2_654_435_761) >> 13) as u8
 }
 
 fn message(from: usize, to: usize, sequence: usize, len: usize) -> Vec<u8> {
