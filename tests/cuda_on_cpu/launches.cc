@@ -50,7 +50,7 @@ Code prepare(Card &card, const Function *function, Index blocks, Index threads, 
     }
     // No kernel uses dynamic shared memory.
     if (shared > 0 || extra) return INVALID_VALUE;
-    *prepared = {function, {function->kernel, card.number, blocks, threads, {}}};
+    *prepared = {function->name, &card, {function->kernel, card.number, blocks, threads, {}}};
     for (const size_t bytes : argument_sizes(*function->kernel)) {
         const auto *first = static_cast<const char *>(*arguments++);
         prepared->launch.arguments.emplace_back(first, first + bytes);
@@ -59,12 +59,11 @@ Code prepare(Card &card, const Function *function, Index blocks, Index threads, 
 }
 
 Code PreparedLaunch::execute() {
-    Card &card = *function->card;
-    if (card.failed) return card.failed;
-    if (kernel_fails(card, function->name)) return ILLEGAL_ADDRESS;
+    if (card->failed) return card->failed;
+    if (kernel_fails(*card, name)) return ILLEGAL_ADDRESS;
     const std::string error = run(launch);
     if (error.empty()) return SUCCESS;
-    fprintf(stderr, "CUDA on the CPU: %s: %s\n", function->name.c_str(), error.c_str());
+    fprintf(stderr, "CUDA on the CPU: %s: %s\n", name.c_str(), error.c_str());
     return LAUNCH_FAILED;
 }
 

@@ -13,9 +13,11 @@ struct Function {
     Card *card;
 };
 
-// Launch of a kernel, with copies of its arguments.
+// Launch of a kernel, with copies of the kernel's name and arguments, because a queued launch may run
+// after the kernel's module has been unloaded.
 struct PreparedLaunch {
-    const Function *function;
+    std::string name;
+    Card *card;
     Launch launch;
 
     // Executes the launch. A queued launch calls this function when it runs.
