@@ -8,7 +8,6 @@
 struct TapAxis {
     uint32_t range, columns, taps, stride;
     int32_t step, origin;
-    uint32_t advance; // taps between two successive k of a thread
 };
 
 // The GEMM of one group: the group's filters (`rows` × k) times the im2col matrix of `x`. Index k
@@ -20,66 +19,125 @@ struct TapAxis {
 struct Product {
     TapAxis axes[AXES];
     uint32_t batch, groups, rows, channels;
-    uint32_t advance; // elements between the image planes of two successive k of a thread
-    uint32_t plane, positions, k; // Π axes' range; Π axes' columns; channels · Π axes' taps
+    uint32_t positions, k; // Π axes' columns; channels · Π axes' taps
 };
 
-// Loads the tiles of the im2col matrix: each thread loads, from one column of the tile, every
-// `LANES`-th element along k.
-template <class T, int EXTENT, int DEPTH> struct Columns {
-    static constexpr int LANES = THREADS / EXTENT, HELD = DEPTH / LANES;
-    static constexpr bool along_k = false;
+// Returns tap `i` of `channels` channels, relative to tap 0 of channel 0: the distance along each
+// axis, and the distance between the elements in memory. A tap that does not exist is outside every
+// image.
+__device__ __forceinline__ Bits tap_distances(const TapAxis (&axes)[AXES], uint32_t i,
+                                              uint32_t channels) {
+    Bits tap;
+    uint32_t plane = 1, elements = 0;
+#pragma unroll
+    for (int a = AXES - 1; a >= 0; a--) {
+        tap.words[a] = i % axes[a].taps * axes[a].step;
+        i /= axes[a].taps;
+        elements += tap.words[a] * plane;
+        plane *= axes[a].range;
+    }
+    if (i >= channels) tap.words[0] = INT32_MIN / 2;
+    tap.words[AXES] = elements + i * plane;
+    return tap;
+}
+
+// A window of an image: the coordinates and the address of the element that tap 0 of channel 0
+// reads. The element may be outside the image.
+template <class T> struct ImageWindow {
+    uint32_t start[AXES];
+    const T *first;
+
+    // Computes the window at `position`, of the image whose first channel is `x`.
+    __device__ __forceinline__ void move(const TapAxis (&axes)[AXES],
+                                         const uint32_t (&position)[AXES], const T *x) {
+        int32_t elements = 0;
+#pragma unroll
+        for (int a = 0; a < AXES; a++) {
+            start[a] = position[a] * axes[a].stride + axes[a].origin;
+            elements = elements * axes[a].range + start[a];
+        }
+        first = x + elements;
+    }
+
+    // Returns the element that `tap` reads, or 0 if the element is outside the image.
+    __device__ __forceinline__ T element(const TapAxis (&axes)[AXES], const Bits &tap) const {
+        bool inside = true;
+        // A coordinate is unsigned: a negative one wraps around to a number beyond `range`.
+#pragma unroll
+        for (int a = 0; a < AXES; a++) inside &= start[a] + tap.words[a] < axes[a].range;
+        return inside ? first[(int32_t)tap.words[AXES]] : narrow<T>(0);
+    }
+};
+
+// Returns the number of elements of a plane of the image.
+__device__ __forceinline__ uint32_t plane_len(const TapAxis (&axes)[AXES]) {
+    uint32_t plane = 1;
+#pragma unroll
+    for (int a = 0; a < AXES; a++) plane *= axes[a].range;
+    return plane;
+}
+
+// Loads the tiles of the im2col matrix: each thread loads, from one column of the tile, `HELD`
+// successive elements along k.
+template <class Shape, int EXTENT> struct Columns {
+    using T = typename Shape::Element;
+    static constexpr int DEPTH = Shape::DEPTH, HELD = EXTENT * DEPTH / Shape::THREADS;
+    static constexpr bool along_k = true;
 
     const Product &op;
-    const T *plane; // plane of the next k's channel
-    uint32_t start[AXES], tap[AXES];
-    T held[HELD];
+    ImageWindow<T> window;
+    uint32_t k = 0; // first k of the next step
+    Bits (*taps)[DEPTH]; // the taps of the next step, and of the step after it
+    alignas(16) T held[HELD / VECTOR<T>][VECTOR<T>];
 
     __device__ __forceinline__ Columns(const Product &op, const T *x, uint32_t group,
                                        uint32_t first)
         : op(op) {
-        uint32_t column = first + threadIdx.x % EXTENT, k = threadIdx.x / EXTENT;
+        __shared__ Bits shared[2][DEPTH];
+        taps = shared;
+        write_taps(0);
+        uint32_t image = first + threadIdx.x % EXTENT, position[AXES];
 #pragma unroll
         for (int a = AXES - 1; a >= 0; a--) {
-            const TapAxis &axis = op.axes[a];
-            start[a] = column % axis.columns * axis.stride + axis.origin;
-            column /= axis.columns;
-            tap[a] = k % axis.taps;
-            k /= axis.taps;
+            position[a] = image % op.axes[a].columns;
+            image /= op.axes[a].columns;
         }
-        // If the column does not exist, moves its taps out of range, so that the taps read 0.
-        if (column >= op.batch) start[0] = INT32_MIN / 2;
-        plane = x + (((size_t)column * op.groups + group) * op.channels + k) * op.plane;
+        size_t plane = plane_len(op.axes);
+        window.move(op.axes, position,
+                    x + ((size_t)image * op.groups + group) * op.channels * plane);
+        // If the column does not exist, all of its elements are outside the image.
+        if (image >= op.batch) window.start[0] = INT32_MIN / 2;
+        __syncthreads();
     }
 
-    __device__ __forceinline__ void fetch(int left) {
+    // Writes the taps of the step that starts at `first`. The warps take turns, because a tap needs
+    // divisions: one warp for all steps would delay the other warps.
+    __device__ __forceinline__ void write_taps(uint32_t first) const {
+        uint32_t step = first / DEPTH, lane = threadIdx.x % 32;
+        if (threadIdx.x / 32 == step % (Shape::THREADS / 32) && lane < DEPTH)
+            taps[step % 2][lane] = tap_distances(op.axes, first + lane, op.channels);
+    }
+
+    // Returns true, because `fetch` needs no bounds: taps beyond the last k do not exist.
+    __device__ __forceinline__ bool is_whole() const { return true; }
+
+    __device__ __forceinline__ void fetch(int) { fetch_whole(); }
+
+    // Fetches the elements of the next step.
+    __device__ __forceinline__ void fetch_whole() {
+        const Bits *from = taps[k / DEPTH % 2] + threadIdx.x / EXTENT * HELD;
 #pragma unroll
-        for (int i = 0; i < HELD; i++) {
-            bool inside = (int)(threadIdx.x / EXTENT) + i * LANES < left;
-            uint32_t place = 0;
-#pragma unroll
-            for (int a = 0; a < AXES; a++) {
-                // The index is unsigned: a negative index wraps around to an index beyond `range`.
-                uint32_t along = start[a] + tap[a] * op.axes[a].step, range = op.axes[a].range;
-                inside &= along < range;
-                place = place * range + along;
-            }
-            held[i] = inside ? plane[place] : narrow<T>(0);
-            bool carry = false;
-#pragma unroll
-            for (int a = AXES - 1; a >= 0; a--) {
-                tap[a] += op.axes[a].advance + carry;
-                carry = tap[a] >= op.axes[a].taps;
-                if (carry) tap[a] -= op.axes[a].taps;
-            }
-            plane += op.advance + (carry ? op.plane : 0);
-        }
+        for (int i = 0; i < HELD; i++)
+            held[i / VECTOR<T>][i % VECTOR<T>] = window.element(op.axes, load_shared(from + i));
+        k += DEPTH;
+        write_taps(k);
     }
 
     template <class Panel> __device__ __forceinline__ void put(Panel &panel) const {
 #pragma unroll
-        for (int i = 0; i < HELD; i++)
-            panel.put(threadIdx.x % EXTENT, threadIdx.x / EXTENT + i * LANES, held[i]);
+        for (int i = 0; i < HELD; i += VECTOR<T>)
+            panel.put_run(threadIdx.x % EXTENT, threadIdx.x / EXTENT * HELD + i,
+                          held[i / VECTOR<T>]);
     }
 };
 
@@ -90,9 +148,9 @@ __device__ __forceinline__ void convolve(const Product &op, const T *x, const T 
     uint32_t k = op.k, positions = op.positions, columns = op.batch * positions;
     ThreadPosition place(blockIdx.x, op.rows, columns, Shape::DOWN, Shape::ACROSS);
     uint32_t group = place.z;
-    Matrix<T, Shape::DOWN, Shape::DEPTH> left(filters + (size_t)group * op.rows * k, k, true,
-                                              is_aligned(filters, k, 16), place.row, op.rows, 0);
-    Columns<T, Shape::ACROSS, Shape::DEPTH> right(op, x, group, place.column);
+    Matrix<Shape, Shape::DOWN> left(filters + (size_t)group * op.rows * k, k, true,
+                                    is_aligned(filters, k, 16), place.row, op.rows, 0);
+    Columns<Shape, Shape::ACROSS> right(op, x, group, place.column);
     multiply_tile<Shape>(left, right, 0, k, [&](int i, int j, auto &run) {
         constexpr int RUN = sizeof(run) / sizeof(run[0]);
         uint32_t r = place.row + i, c = place.column + j;
@@ -142,8 +200,10 @@ template <int DEPTH> struct Position {
 
 // Loads the tiles of the operand `dy`: each thread loads, at one index k of a step, the elements of
 // every `LANES`-th plane.
-template <class T, int EXTENT, int DEPTH> struct Planes {
-    static constexpr int LANES = THREADS / DEPTH, HELD = EXTENT / LANES;
+template <class Shape, int EXTENT> struct Planes {
+    using T = typename Shape::Element;
+    static constexpr int DEPTH = Shape::DEPTH;
+    static constexpr int LANES = Shape::THREADS / DEPTH, HELD = EXTENT / LANES;
     static constexpr bool along_k = true;
 
     const T *first;
@@ -157,6 +217,10 @@ template <class T, int EXTENT, int DEPTH> struct Planes {
         : first(dy + (size_t)(group * op.rows + row) * positions),
           extent(op.rows - row < EXTENT ? op.rows - row : EXTENT), planes(op.groups * op.rows),
           at(k + threadIdx.x % DEPTH, positions) {}
+
+    __device__ __forceinline__ bool is_whole() const { return extent == EXTENT; }
+
+    __device__ __forceinline__ void fetch_whole() { fetch(DEPTH); }
 
     __device__ __forceinline__ void fetch(int left) {
         const T *from = first + (size_t)at.image * planes * at.positions + at.position;
@@ -178,67 +242,48 @@ template <class T, int EXTENT, int DEPTH> struct Planes {
 
 // Loads the tiles of the transposed im2col matrix: each thread loads, at one index k of a step, the
 // elements of every `LANES`-th tap.
-template <class T, int EXTENT, int DEPTH> struct Rows {
-    static constexpr int LANES = THREADS / DEPTH, HELD = EXTENT / LANES;
+template <class Shape, int EXTENT> struct Rows {
+    using T = typename Shape::Element;
+    static constexpr int DEPTH = Shape::DEPTH;
+    static constexpr int LANES = Shape::THREADS / DEPTH, HELD = EXTENT / LANES;
     static constexpr bool along_k = true;
 
     const Gradient &op;
     const T *x; // first channel of the group
     Position<DEPTH> at;
-    const Bits *taps; // per tap: offset along each axis, and start of the channel's plane
+    const Bits *taps;
     T held[HELD];
 
     __device__ __forceinline__ Rows(const Gradient &op, const T *x, uint32_t positions,
                                     uint32_t group, uint32_t first, uint32_t k)
-        : op(op), x(x + (size_t)group * op.channels * plane()), at(k + threadIdx.x % DEPTH, positions) {
+        : op(op), x(x + (size_t)group * op.channels * plane_len(op.axes)),
+          at(k + threadIdx.x % DEPTH, positions) {
         __shared__ Bits shared[EXTENT];
         taps = shared;
-        if (threadIdx.x < EXTENT) {
-            uint32_t channel = first + threadIdx.x;
-            Bits tap;
-#pragma unroll
-            for (int a = AXES - 1; a >= 0; a--) {
-                const TapAxis &axis = op.axes[a];
-                tap.words[a] = channel % axis.taps * axis.step + axis.origin;
-                channel /= axis.taps;
-            }
-            // If the channel does not exist, moves its taps out of range, so that the taps read 0.
-            if (channel >= op.channels) tap.words[0] = INT32_MIN / 2;
-            tap.words[AXES] = channel * plane();
-            shared[threadIdx.x] = tap;
-        }
+        if (threadIdx.x < EXTENT)
+            shared[threadIdx.x] = tap_distances(op.axes, first + threadIdx.x, op.channels);
         __syncthreads();
     }
 
-    __device__ __forceinline__ uint32_t plane() const {
-        uint32_t plane = 1;
-#pragma unroll
-        for (int a = 0; a < AXES; a++) plane *= op.axes[a].range;
-        return plane;
-    }
+    __device__ __forceinline__ bool is_whole() const { return true; }
+
+    __device__ __forceinline__ void fetch_whole() { fetch(DEPTH); }
 
     __device__ __forceinline__ void fetch(int left) {
-        const T *image = x + (size_t)at.image * op.groups * op.channels * plane();
-        uint32_t start[AXES], position = at.position;
+        uint32_t position[AXES], rest = at.position;
 #pragma unroll
         for (int a = AXES - 1; a >= 0; a--) {
-            start[a] = position % op.axes[a].columns * op.axes[a].stride;
-            position /= op.axes[a].columns;
+            position[a] = rest % op.axes[a].columns;
+            rest /= op.axes[a].columns;
         }
-        bool exists = threadIdx.x % DEPTH < left;
+        ImageWindow<T> window;
+        size_t image = (size_t)at.image * op.groups * op.channels;
+        window.move(op.axes, position, x + image * plane_len(op.axes));
+        if (threadIdx.x % DEPTH >= left) window.start[0] = INT32_MIN / 2;
 #pragma unroll
-        for (int i = 0; i < HELD; i++) {
-            Bits tap = taps[threadIdx.x / DEPTH + i * LANES];
-            bool inside = exists;
-            uint32_t place = 0;
-#pragma unroll
-            for (int a = 0; a < AXES; a++) {
-                uint32_t along = start[a] + tap.words[a], range = op.axes[a].range;
-                inside &= along < range;
-                place = place * range + along;
-            }
-            held[i] = inside ? image[tap.words[AXES] + place] : narrow<T>(0);
-        }
+        for (int i = 0; i < HELD; i++)
+            held[i] = window.element(op.axes,
+                                     load_shared(taps + threadIdx.x / DEPTH + i * LANES));
         at.advance();
     }
 
@@ -262,8 +307,8 @@ __device__ __forceinline__ void convolve_filters(const Gradient &op, const T *x,
     ThreadPosition place(blockIdx.x, op.rows, columns, Shape::DOWN, Shape::ACROSS);
     uint32_t group = place.z % op.groups, all = op.batch * positions;
     uint32_t k = place.z / op.groups * op.chunk, k_end = all - k < op.chunk ? all : k + op.chunk;
-    Planes<T, Shape::DOWN, Shape::DEPTH> left(op, dy, positions, group, place.row, k);
-    Rows<T, Shape::ACROSS, Shape::DEPTH> right(op, x, positions, group, place.column, k);
+    Planes<Shape, Shape::DOWN> left(op, dy, positions, group, place.row, k);
+    Rows<Shape, Shape::ACROSS> right(op, x, positions, group, place.column, k);
     multiply_tile<Shape>(left, right, k, k_end, [&](int i, int j, auto &run) {
         uint32_t r = place.row + i, c = place.column + j;
         if (r >= op.rows || c >= columns) return;
@@ -364,11 +409,11 @@ __device__ void depthwise_filters(const Depthwise &op, const T *x, const T *dy, 
 }
 
 #define CONVOLVE(name, Shape, dtype, T)                                                        \
-    KERNEL __launch_bounds__(THREADS, TILES_PER_MULTIPROCESSOR) convolve_##name##_##dtype(                            \
+    KERNEL TILE_BOUNDS(Shapes<T>::Shape) convolve_##name##_##dtype(                            \
         Product op, const T *x, const T *filters, const T *bias, T *y) {                       \
         convolve<Shapes<T>::Shape>(op, x, filters, bias, y);                                   \
     }                                                                                          \
-    KERNEL __launch_bounds__(THREADS, TILES_PER_MULTIPROCESSOR) convolve_filters_##name##_##dtype(                    \
+    KERNEL TILE_BOUNDS(Shapes<T>::Shape) convolve_filters_##name##_##dtype(                    \
         Gradient op, const T *x, const T *dy, acc_t<T> *parts) {                               \
         convolve_filters<Shapes<T>::Shape>(op, x, dy, parts);                                  \
     }

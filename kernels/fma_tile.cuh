@@ -17,7 +17,9 @@ template <class T, int EXTENT, int DEPTH, int GAP = VECTOR<T>> struct LanesPanel
     __device__ __forceinline__ void put(int e, int k, T x) { elements[k * LD + e] = x; }
 
     __device__ __forceinline__ void put_run(int e, int k, const T (&run)[VECTOR<T>]) {
-        if (!along_k) return copy_vector(elements + k * LD + e, run);
+        if (!along_k)
+            return store_shared(reinterpret_cast<Bits *>(elements + k * LD + e),
+                                *reinterpret_cast<const Bits *>(run));
 #pragma unroll
         for (int j = 0; j < VECTOR<T>; j++) put(e, k + j, run[j]);
     }
@@ -30,9 +32,11 @@ template <class T, int DOWN_, int ACROSS_, int DEPTH_, int TALL, int WIDE> struc
     static constexpr int DOWN = DOWN_, ACROSS = ACROSS_, DEPTH = DEPTH_;
     static constexpr int RUN = VECTOR<T>;
     static constexpr int THREADS_DOWN = DOWN / TALL, THREADS_ACROSS = ACROSS / WIDE;
-    static_assert(THREADS_DOWN * THREADS_ACROSS == THREADS, "each thread has a part of the tile");
-    // With 64 sums or more, an unrolled loop over k needs more registers than a thread has.
-    static constexpr int UNROLLED = TALL * WIDE < 64 ? DEPTH : 1;
+    static constexpr int THREADS = THREADS_DOWN * THREADS_ACROSS;
+    static_assert(THREADS <= MAX_THREADS, "a launch may have fewer threads");
+    // With 128 bytes of sums or more, a loop unrolled over all indices k of a step would need too many
+    // registers or too much of the instruction cache.
+    static constexpr int UNROLLED = TALL * WIDE * sizeof(T) < 128 ? DEPTH : 4;
     using Left = LanesPanel<T, DOWN, DEPTH>;
     using Right = LanesPanel<T, ACROSS, DEPTH>;
 

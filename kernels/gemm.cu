@@ -21,10 +21,10 @@ __device__ void gemm(const Gemm &op, acc_t<T> alpha, acc_t<T> beta, const T *a, 
     size_t k = z % op.splits * op.chunk, k_end = k + op.chunk < op.k ? k + op.chunk : op.k;
     bool a_aligned = is_aligned(a, op.lda, 16) && is_aligned(a, op.stride_a, 16);
     bool b_aligned = is_aligned(b, op.ldb, 16) && is_aligned(b, op.stride_b, 16);
-    Matrix<T, Shape::DOWN, Shape::DEPTH> left(a + i * op.stride_a, op.lda, op.a_along_k,
-                                              a_aligned, row, op.m, k);
-    Matrix<T, Shape::ACROSS, Shape::DEPTH> right(b + i * op.stride_b, op.ldb, op.b_along_k,
-                                                 b_aligned, column, op.n, k);
+    Matrix<Shape, Shape::DOWN> left(a + i * op.stride_a, op.lda, op.a_along_k, a_aligned, row,
+                                    op.m, k);
+    Matrix<Shape, Shape::ACROSS> right(b + i * op.stride_b, op.ldb, op.b_along_k, b_aligned,
+                                       column, op.n, k);
     multiply_tile<Shape>(left, right, k, k_end, [&](int r, int j, auto &run) {
         constexpr int RUN = sizeof(run) / sizeof(run[0]);
         uint32_t y = row + r, x = column + j;
@@ -61,7 +61,7 @@ __device__ void add_parts(const Gemm &op, acc_t<T> alpha, acc_t<T> beta, const a
 }
 
 #define GEMM(name, Shape, dtype, T)                                                            \
-    KERNEL __launch_bounds__(THREADS, TILES_PER_MULTIPROCESSOR)                                                       \
+    KERNEL TILE_BOUNDS(Shapes<T>::Shape)                                                       \
     gemm_##name##_##dtype(Gemm op, acc_t<T> alpha, acc_t<T> beta, const T *a, const T *b,      \
                           T *c, acc_t<T> *parts) {                                             \
         gemm<Shapes<T>::Shape>(op, alpha, beta, a, b, c, parts);                               \

@@ -92,8 +92,8 @@ __device__ __forceinline__ void multiply_add<__half>(float (&sums)[4], const uin
 // Shared memory through which the lanes of a warp exchange operands when g++ compiles the kernels
 // for the CPU.
 struct Exchange {
-    const void *rows[THREADS];
-    uint32_t words[THREADS][6];
+    const void *rows[MAX_THREADS];
+    uint32_t words[MAX_THREADS][6];
 };
 
 __device__ inline Exchange &exchange() {
@@ -198,7 +198,8 @@ template <class T, int EXTENT, int DEPTH> struct TensorPanel {
 template <int DOWN_, int ACROSS_, int DEPTH_, int TALL_, int WIDE_> struct WarpTile {
     static constexpr int DOWN = DOWN_, ACROSS = ACROSS_, DEPTH = DEPTH_, TALL = TALL_, WIDE = WIDE_;
     static constexpr int WARPS_ACROSS = ACROSS / WIDE;
-    static_assert(DOWN / TALL * WARPS_ACROSS == THREADS / 32, "each warp has a part of the tile");
+    static constexpr int THREADS = DOWN / TALL * WARPS_ACROSS * 32;
+    static_assert(THREADS <= MAX_THREADS, "a launch may have fewer threads");
 
     float sums[TALL / 16][WIDE / 8][4];
 
@@ -241,7 +242,9 @@ struct Tensor : WarpTile<DOWN, ACROSS, DEPTH, TALL, WIDE> {
     using Right = TensorPanel<T, ACROSS, DEPTH>;
 
     __device__ __forceinline__ void multiply(const Left &left, const Right &right) {
-#pragma unroll
+        // Not unrolled: with the fragments of several `k` in registers, ptxas 11.8 spills the large
+        // tiles.
+#pragma unroll 1
         for (int k = 0; k < DEPTH; k += 16) {
             uint32_t b[WIDE / 16][4];
 #pragma unroll

@@ -16,7 +16,7 @@ const REGISTER_UNIT: u32 = 256;
 const SYSTEM_BYTES: u32 = 1024;
 /// Shared memory is allocated in multiples of this number of bytes.
 const SHARED_UNIT: u32 = 128;
-/// Number of threads per block in most kernels.
+/// Number of threads per block of a kernel without launch bounds.
 const THREADS: u32 = 256;
 
 /// Properties of a kernel that ptxas reports.
@@ -29,9 +29,8 @@ struct Resources {
 }
 
 impl Resources {
-    /// Returns how many blocks of 256 threads fit in a multiprocessor.
-    fn resident_blocks(self) -> u32 {
-        let warps = THREADS / 32;
+    /// Returns how many blocks of `warps` warps fit in a multiprocessor.
+    fn resident_blocks(self, warps: u32) -> u32 {
         let registers = (self.registers * 32).next_multiple_of(REGISTER_UNIT) * warps;
         let shared = (self.shared + SYSTEM_BYTES).next_multiple_of(SHARED_UNIT);
         [REGISTERS / registers.max(1), SHARED_BYTES / shared, WARPS / warps, BLOCKS]
@@ -39,6 +38,17 @@ impl Resources {
             .min()
             .unwrap_or(0)
     }
+}
+
+/// Returns the number of threads of a block of each kernel of a PTX file, from its launch bounds.
+fn block_threads(ptx: &str) -> BTreeMap<&str, u32> {
+    let kernels = ptx.split(".entry ").skip(1).filter_map(|kernel| {
+        let (name, rest) = kernel.split_once('(')?;
+        let (header, _) = rest.split_once('{')?;
+        let bound = header.split_once(".maxntid ").and_then(|(_, bound)| bound.split_once(','));
+        Some((name, bound.and_then(|(threads, _)| threads.parse().ok()).unwrap_or(THREADS)))
+    });
+    kernels.collect()
 }
 
 /// Parses the messages of `ptxas -v`.
@@ -169,7 +179,17 @@ fn main_loop(lines: &[Line<'_>]) -> MainLoop {
 /// the messages of `ptxas -v` (`gemm.cubin` and `gemm.log`).
 pub(crate) fn table(folder: &Path) -> Table {
     let nvdisasm = env::var_os("CORTADO_NVDISASM").expect("CORTADO_NVDISASM is not set");
-    let columns = ["registers", "shared", "spills", "resident_blocks", "main", "loop", "loop_main"];
+    let columns = [
+        "registers",
+        "shared",
+        "spills",
+        "resident_blocks",
+        "resident_warps",
+        "main",
+        "loop",
+        "loop_main",
+    ];
+    let ptx_folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("kernels/ptx/sm_80");
     let mut table = Table::new(&["kernel"], &columns.map(str::to_owned));
     let mut rows = BTreeMap::new();
     for entry in fs::read_dir(folder).unwrap() {
@@ -178,13 +198,18 @@ pub(crate) fn table(folder: &Path) -> Table {
             continue;
         }
         let messages = fs::read_to_string(cubin.with_extension("log")).unwrap();
+        let ptx = ptx_folder.join(cubin.file_name().unwrap()).with_extension("ptx");
+        let ptx = fs::read_to_string(ptx).unwrap();
+        let threads = block_threads(&ptx);
         let output = Command::new(&nvdisasm).arg("-c").arg(&cubin).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let mut loops = main_loops(&String::from_utf8(output.stdout).unwrap());
         for (kernel, resources) in resources(&messages) {
             let MainLoop { kind, instructions, main } = loops.remove(&kernel).unwrap_or_default();
             let Resources { registers, shared, spills } = resources;
-            let numbers = [registers, shared, spills, resources.resident_blocks()];
+            let warps = threads[kernel.as_str()].div_ceil(32);
+            let blocks = resources.resident_blocks(warps);
+            let numbers = [registers, shared, spills, blocks, blocks * warps];
             let mut values: Vec<String> = numbers.iter().map(u32::to_string).collect();
             values.extend([kind.to_owned(), instructions.to_string(), main.to_string()]);
             rows.insert(kernel, columns.map(str::to_owned).into_iter().zip(values).collect());
@@ -214,11 +239,18 @@ mod tests {
         assert_eq!(found["b"], Resources { registers: 10, shared: 0, spills: 0 });
     }
 
+    #[test]
+    fn the_launch_bounds_state_the_threads_of_a_block() {
+        let ptx = ".visible .entry a(\n\t.param .u64 a_param_0\n)\n.maxntid 128, 1, 1\n\
+            .minnctapersm 2\n{\n\tret;\n}\n.visible .entry b(\n)\n{\n\tret;\n}\n";
+        assert_eq!(block_threads(ptx), BTreeMap::from([("a", 128), ("b", THREADS)]));
+    }
+
     /// The counts agree with the table of NVIDIA's occupancy calculator for capability 8.0.
     #[test]
     fn registers_and_shared_memory_limit_the_resident_blocks() {
         let blocks =
-            |registers, shared| Resources { registers, shared, spills: 0 }.resident_blocks();
+            |registers, shared| Resources { registers, shared, spills: 0 }.resident_blocks(8);
         assert_eq!(blocks(32, 0), 8);
         assert_eq!(blocks(33, 0), 6);
         assert_eq!(blocks(80, 0), 3);
@@ -227,6 +259,8 @@ mod tests {
         assert_eq!(blocks(129, 0), 1);
         assert_eq!(blocks(32, 40_000), 4);
         assert_eq!(blocks(32, 48 << 10), 3);
+        let small_block = Resources { registers: 255, shared: 40_960, spills: 0 };
+        assert_eq!(small_block.resident_blocks(4), 2);
     }
 
     #[test]

@@ -71,7 +71,7 @@ fn machine_code(code: &Table) -> String {
             row.key[0],
             row.text("registers"),
             row.text("shared"),
-            percent(blocks / 8.0),
+            percent(row.count("resident_warps") / 64.0),
             row.text("loop"),
             row.text("loop_main"),
             percent(share),

@@ -43,7 +43,7 @@ const COSTS: &[&str] = &[
     "spills",
 ];
 /// Columns with gains: a greater value is better.
-const GAINS: &[&str] = &["resident_blocks"];
+const GAINS: &[&str] = &["resident_blocks", "resident_warps"];
 
 /// A difference between two tables, with a line of text for the reader.
 #[derive(Debug, PartialEq, Eq)]

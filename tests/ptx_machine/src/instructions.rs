@@ -258,6 +258,7 @@ fn integer(opcode: &str) -> Option<Form> {
         "add.s64" => binary!(u64, u64, |a, b| a.wrapping_add(b)),
         "sub.s32" => binary!(u32, u32, |a, b| a.wrapping_sub(b)),
         "sub.s64" => binary!(u64, u64, |a, b| a.wrapping_sub(b)),
+        "neg.s64" => unary!(u64, u64, |a| a.wrapping_neg()),
         "mul.lo.s32" => binary!(u32, u32, |a, b| a.wrapping_mul(b)),
         "mul.lo.s64" => binary!(u64, u64, |a, b| a.wrapping_mul(b)),
         "mul.wide.u32" => binary!(u64, u32, |a, b| u64::from(a) * u64::from(b)),

@@ -426,6 +426,7 @@ fn integer_arithmetic_wraps_and_widens() {
     check("add.s64", "64", &doubles, &[&[u64::MAX, 2, 1]]);
     check("sub.s32", "32", &words, &[&[1, 2, 0xffff_ffff]]);
     check("sub.s64", "64", &doubles, &[&[1, 2, u64::MAX]]);
+    check("neg.s64", "64", &["64"], &[&[1, u64::MAX], &[1 << 63, 1 << 63]]);
     check("mul.lo.s32", "32", &words, &[&[0x10001, 0x10001, 0x20001]]);
     check("mul.lo.s64", "64", &doubles, &[&[1 << 40, 1 << 30, 0], &[7, 6, 42]]);
     check("mul.wide.u32", "64", &words, &[&[0xffff_ffff, 2, 0x1_ffff_fffe]]);

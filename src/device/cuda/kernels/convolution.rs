@@ -7,10 +7,7 @@
 //!   most taps of an implicit GEMM for the gradient of the images would read zeros.
 //! - Separate kernels compute depthwise convolutions, whose filters have one channel.
 
-use super::{
-    gemm::THREADS,
-    window_axis::{AXES, WindowAxis, window_axes},
-};
+use super::window_axis::{AXES, WindowAxis, window_axes};
 use crate::{
     device::{CudaDevice, cuda::launch::Launch},
     element::Element,
@@ -35,7 +32,6 @@ struct TapAxis {
     stride: u32,
     step: i32,
     origin: i32,
-    advance: u32,
 }
 
 /// Rust equivalent of the argument struct `Product` of the CUDA kernels.
@@ -47,8 +43,6 @@ struct ForwardArgs {
     groups: u32,
     rows: u32,
     channels: u32,
-    advance: u32,
-    plane: u32,
     positions: u32,
     k: u32,
 }
@@ -126,7 +120,6 @@ impl<'a> Groups<'a> {
             stride: axis.stride as u32,
             step: axis.dilation,
             origin: -axis.pad,
-            advance: 0,
         })
     }
 
@@ -143,27 +136,19 @@ impl<'a> Groups<'a> {
     }
 
     /// Prepares one implicit GEMM per group, which multiplies the `rows` × k filter matrix by the
-    /// im2col matrix of `channels` channels. Returns the prepared launch and the number of thread
-    /// blocks.
+    /// im2col matrix of `channels` channels. Returns the prepared launch, the number of thread blocks
+    /// and the number of threads of a block.
     #[track_caller]
     fn implicit_gemm<'d, T: Element>(
         &self,
         (device, name): (&'d CudaDevice, &'static str),
-        mut axes: [TapAxis; AXES],
+        axes: [TapAxis; AXES],
         rows: usize,
         channels: usize,
-    ) -> Result<(Launch<'d>, usize)> {
+    ) -> Result<(Launch<'d>, usize, u32)> {
         let positions: u32 = axes.iter().map(|axis| axis.columns).product();
         let columns = self.op.batch() * positions as usize;
         let tiles = device.tiles(T::DTYPE, rows, columns, self.op.groups());
-        // From one load to the next, the k index of a thread grows by the number of threads that
-        // load one column of the tile. The loop splits the increment of the k index into increments
-        // of the tap index along each axis.
-        let mut advance = THREADS / tiles.columns as u32;
-        for axis in axes.iter_mut().rev() {
-            (axis.advance, advance) = (advance % axis.taps, advance / axis.taps);
-        }
-        let plane = axes.iter().map(|axis| axis.range).product();
         let taps: u32 = axes.iter().map(|axis| axis.taps).product();
         let args = ForwardArgs {
             axes,
@@ -171,13 +156,11 @@ impl<'a> Groups<'a> {
             groups: self.op.groups() as u32,
             rows: rows as u32,
             channels: channels as u32,
-            advance: advance * plane,
-            plane,
             positions,
             k: channels as u32 * taps,
         };
         let launch = device.variant::<T>(name, &tiles.symbol("convolve"))?.arg(args);
-        Ok((launch, tiles.count(rows, columns) * self.op.groups()))
+        Ok((launch, tiles.count(rows, columns) * self.op.groups(), tiles.threads))
     }
 
     #[track_caller]
@@ -191,8 +174,8 @@ impl<'a> Groups<'a> {
     ) -> Result<()> {
         const NAME: &str = "convolve";
         let n = y.len();
-        let (launch, blocks) = if self.is_depthwise() {
-            (device.variant::<T>(NAME, "depthwise")?.arg(self.depthwise_args()), 0)
+        let (launch, blocks, threads) = if self.is_depthwise() {
+            (device.variant::<T>(NAME, "depthwise")?.arg(self.depthwise_args()), 0, 0)
         } else {
             let axes = self.image_axes();
             self.implicit_gemm::<T>((device, NAME), axes, self.outputs, self.channels)?
@@ -202,7 +185,7 @@ impl<'a> Groups<'a> {
         if self.is_depthwise() {
             return launch.grid_1d(n);
         }
-        launch.grid([blocks, 1, 1], [THREADS, 1, 1])
+        launch.grid([blocks, 1, 1], [threads, 1, 1])
     }
 
     #[track_caller]
@@ -229,10 +212,10 @@ impl<'a> Groups<'a> {
         let launch = launch.sizes([count, self.outputs, self.channels, op.window().taps()]);
         launch.read(filters.device()?).operand(&transposed, 0).grid_1d(count)?;
         let axes = self.gradient_axes();
-        let (launch, blocks) =
+        let (launch, blocks, threads) =
             self.implicit_gemm::<T>((device, NAME), axes, self.channels, self.outputs)?;
         let launch = launch.read(dy.device()?).operand(&transposed, 0).null();
-        launch.write(dx.device_write_only()?).grid([blocks, 1, 1], [THREADS, 1, 1])
+        launch.write(dx.device_write_only()?).grid([blocks, 1, 1], [threads, 1, 1])
     }
 
     /// Computes `dx ← col2im(filtersᵀ · dy)`, for a few images at a time.
@@ -317,7 +300,7 @@ impl<'a> Groups<'a> {
             chunk: split.part_len as u32,
         });
         let launch = launch.read(x.device()?).read(dy.device()?).operand(&parts, 0);
-        launch.grid([blocks * split.parts, 1, 1], [THREADS, 1, 1])?;
+        launch.grid([blocks * split.parts, 1, 1], [tiles.threads, 1, 1])?;
         let launch = device.variant::<T>(NAME, "add_filter_parts")?.sizes([n, split.parts]);
         launch.operand(&parts, 0).write(dfilters.device_mut()?).grid_1d(n)
     }

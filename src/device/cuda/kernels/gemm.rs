@@ -14,9 +14,6 @@ use crate::{
 use num_traits::Zero;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
-/// Threads per block.
-pub(super) const THREADS: u32 = 256;
-
 /// Number of thread blocks of the tiled kernels that can be resident on a multiprocessor at once,
 /// limited by the number of registers.
 const TILES_PER_MULTIPROCESSOR: usize = 2;
@@ -48,17 +45,19 @@ pub(super) struct TileShape {
     pub rows: usize,
     /// Number of columns of a tile.
     pub columns: usize,
+    /// Number of threads of a block, which computes a tile.
+    pub threads: u32,
     /// Whether operands are rounded to TF32.
     tf32: bool,
 }
 
 impl TileShape {
-    const LARGE: Self = Self::new("large", 128, 128);
-    const LOW: Self = Self::new("low", 32, 128);
-    const SMALL: Self = Self::new("small", 64, 64);
+    const LARGE: Self = Self::new("large", 128, 128, 128);
+    const LOW: Self = Self::new("low", 32, 128, 256);
+    const SMALL: Self = Self::new("small", 64, 64, 256);
 
-    const fn new(name: &'static str, rows: usize, columns: usize) -> Self {
-        Self { name, rows, columns, tf32: false }
+    const fn new(name: &'static str, rows: usize, columns: usize, threads: u32) -> Self {
+        Self { name, rows, columns, threads, tf32: false }
     }
 
     /// Returns the symbol of a kernel for this tile shape, without the suffix for the element type.
@@ -163,7 +162,7 @@ impl CudaDevice {
         let (c, offset) = (&*c.buffer, c.offset);
         let launch = self.variant::<T>(kernel_name, &symbol)?.arg(args);
         let launch = launch.arg(op.alpha).arg(op.beta).read(a).read(b).operand(c, offset);
-        launch.scratch(parts.as_ref()).grid([blocks * split.parts, 1, 1], [THREADS, 1, 1])?;
+        launch.scratch(parts.as_ref()).grid([blocks * split.parts, 1, 1], [tiles.threads, 1, 1])?;
         let Some(parts) = parts else { return Ok(()) };
         let launch = self.variant::<T>(kernel_name, "add_parts")?.arg(args);
         let launch = launch.arg(op.alpha).arg(op.beta).operand(&parts, 0).operand(c, offset);
@@ -186,7 +185,7 @@ impl CudaDevice {
         let launch = self.variant::<T>(kernel_name, &tiles.symbol("gemm"))?;
         let launch = launch.arg(GemmArgs::new(op, batch, unsplit)).arg(op.alpha).arg(op.beta);
         let launch = launch.read(a).read(b).null().operand(c, first_c * size_of::<T::Acc>());
-        launch.grid([tiles.count(op.m, op.n) * batch.count, 1, 1], [THREADS, 1, 1])
+        launch.grid([tiles.count(op.m, op.n) * batch.count, 1, 1], [tiles.threads, 1, 1])
     }
 }
 
