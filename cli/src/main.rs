@@ -26,6 +26,7 @@ mod log_args;
 mod log_prefix;
 mod log_files;
 mod logger;
+mod failure_report;
 mod format_g;
 mod net_state_args;
 mod output;
@@ -55,8 +56,7 @@ mod upgrade_net;
 mod upgrade_solver;
 
 use clap::{ColorChoice, CommandFactory, FromArgMatches, Parser, error::ErrorKind};
-use cortado::error::Error;
-use escape::escape_control;
+use failure_report::report_failure;
 use launch::Launch;
 use log_args::LogArgs;
 use std::{
@@ -174,15 +174,6 @@ fn program_name() -> String {
     let program = env::args_os().next().unwrap_or_default();
     let file = Path::new(&program).file_name();
     file.map_or("cortado".into(), OsStr::to_string_lossy).into_owned()
-}
-
-/// Reports the error of a subcommand on standard error and in the log files.
-fn report_failure(error: &Error) -> ExitCode {
-    let error = escape_control(&error.to_string());
-    logger::log_to_files(&error);
-    // Ignore a write error, because the exit status still shows that the subcommand failed.
-    let _ = writeln!(io::stderr(), "cortado: {error}");
-    ExitCode::FAILURE
 }
 
 /// Prints a message about invalid arguments as one line, without the usage text.

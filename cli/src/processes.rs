@@ -1,6 +1,6 @@
 //! The processes of a training run, connected by MPI.
 
-use super::{device_args::DeviceArgs, launch::Launch, report_failure};
+use super::{device_args::DeviceArgs, failure_report::report_failure, launch::Launch};
 use cortado::{
     communicator::Communicator,
     error::{Error, Result},
