@@ -118,7 +118,7 @@ impl<T: Element> Layer<T> for LstmLayer<T> {
         let (core, cont) = (&self.core, bottom[1].data()?);
         let (mut gates, mut y) = (core.gates.data_mut()?, top[0].data_mut()?);
         for step in 0..steps {
-            core.add_hidden(device, step, bottom, y.view(), gates.view_mut())?;
+            core.add_hidden_state(device, step, bottom, y.view(), gates.view_mut())?;
             let (c_prev, mut c) = (self.cells[step].data()?, self.cells[step + 1].data_mut()?);
             let cont = cont.view().slice(core.cont_range(step))?;
             let row = gates.view_mut().slice(core.gates_range(step))?;

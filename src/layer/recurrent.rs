@@ -266,7 +266,7 @@ impl<T: Element> Recurrent<T> {
     /// Adds `W_h·(cont · h)` to the gates of time step `step`, where `h` is the hidden state before
     /// the step. The operand `hidden` holds the hidden states of all steps. For the first step, `h`
     /// is the initial state or the last hidden state of the preceding forward pass.
-    pub(super) fn add_hidden(
+    pub(super) fn add_hidden_state(
         &self,
         device: &AnyDevice,
         step: usize,

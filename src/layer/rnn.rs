@@ -107,7 +107,7 @@ impl<T: Element> Layer<T> for RnnLayer<T> {
         core.input_gates(device, bottom)?;
         let (mut gates, mut hidden) = (core.gates.data_mut()?, self.hidden.data_mut()?);
         for step in 0..steps {
-            core.add_hidden(device, step, bottom, hidden.view(), gates.view_mut())?;
+            core.add_hidden_state(device, step, bottom, hidden.view(), gates.view_mut())?;
             let row = gates.view().slice(core.gates_range(step))?;
             let h = hidden.view_mut().slice(core.state_range(step))?;
             device.unary(Unary::Tanh, row.into(), h)?;

@@ -19,7 +19,7 @@ impl<T: Element> Solver<T> {
         self.on_nan = on_nan;
     }
 
-    /// Acts as `on_nan` defines if the objective of an iteration is NaN or infinite.
+    /// Takes the action that `on_nan` specifies if the objective of an iteration is NaN or infinite.
     pub(super) fn check_loss(&mut self, loss: f64) -> Result<()> {
         if loss.is_finite() {
             self.warned = false;
@@ -45,7 +45,7 @@ impl<T: Element> Solver<T> {
         Ok(messages.iter().find_map(|message| Place::from_message(message)))
     }
 
-    /// Acts as `on_nan` defines if a weight is NaN or infinite. The solver calls this method before
+    /// Takes the action that `on_nan` specifies if a weight is NaN or infinite. The solver calls this method before
     /// a snapshot, because the objective shows a divergence of the weights only one iteration
     /// later.
     pub(super) fn check_weights(&mut self) -> Result<()> {

@@ -80,7 +80,8 @@ impl CaseSetup {
         })
     }
 
-    /// Returns setups with every pair of placements of two adjacent operands.
+    /// Returns setups in which every two consecutive operands of the kernel have every pair of
+    /// placements in their memories.
     fn pairs_of_placements() -> impl Iterator<Item = Self> {
         let pairs = |(x, seed)| {
             Placement::CORNERS.map(|y| Self { seed, places: [x, y, x, y, x], ..Self::WHOLE })
@@ -150,7 +151,7 @@ pub(super) struct LargeCase<C> {
     pub(super) large_case: C,
     /// Number of copies.
     pub(super) copies: usize,
-    /// Names of the operands that are equal in both cases.
+    /// Names of the operands that have the same elements in the small case and in the large case.
     pub(super) shared: &'static [&'static str],
 }
 

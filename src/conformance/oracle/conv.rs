@@ -71,11 +71,11 @@ fn each_product(op: &Convolution, mut body: impl FnMut(usize, usize, usize)) {
         let first = output / outputs * channels;
         for (channel, tap) in (0..channels).flat_map(|c| (0..window.taps()).map(move |t| (c, t))) {
             let plane = (image * window.channels() + first + channel) * window.plane_len();
-            let weight = (output * channels + channel) * window.taps() + tap;
+            let weight_index = (output * channels + channel) * window.taps() + tap;
             let result = (image * op.outputs() + output) * window.positions();
             for (position, element) in elements[tap].iter().enumerate() {
                 if let Some(element) = element {
-                    body(plane + element, weight, result + position);
+                    body(plane + element, weight_index, result + position);
                 }
             }
         }

@@ -52,8 +52,8 @@ impl Spans {
     }
 
     /// Calls `enqueue`, which queues work on the stream. Records the work's span if the queue
-    /// records. The function `error` converts a failure of the recording to the returned error. The
-    /// stream's context must be current.
+    /// records spans. If the driver cannot record the span, returns the error that `error` makes of
+    /// the driver's failure. The stream's context must be current.
     pub(super) fn measure(
         &self,
         stream: CUstream,

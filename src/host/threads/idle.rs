@@ -20,7 +20,8 @@ use std::{collections::VecDeque, iter::repeat_n, sync::Arc, time::Instant};
 pub(crate) struct IdleThreads {
     /// Number of pool threads, including busy threads.
     threads: usize,
-    /// Number of pending offers. Idle threads poll `offers` without locking `state`.
+    /// Number of pending offers of parallel regions to idle threads. Idle threads poll `offers`
+    /// without locking `state`.
     offers: AtomicUsize,
     state: Mutex<State>,
     /// Condition variable, signalled once for each thread that `State::notified` counts.

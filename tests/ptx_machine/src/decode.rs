@@ -322,7 +322,7 @@ impl<'a> Decoder<'a> {
         Err(self.error(format!("register `{name}`: found class {found:?}, expected {class:?}")))
     }
 
-    fn word(&mut self, value: u32) -> u32 {
+    fn constant_slot(&mut self, value: u32) -> u32 {
         if let Some(slot) = self.word_constants.get(&value) {
             return *slot;
         }
@@ -370,7 +370,7 @@ impl<'a> Decoder<'a> {
         };
         let value = value.ok_or_else(|| self.error(format!("unknown operand `{text}`")))?;
         Ok(match class {
-            Class::Word => self.word(value as u32),
+            Class::Word => self.constant_slot(value as u32),
             Class::Double => self.double(value),
             Class::Predicate => self.constant_predicate(value != 0),
         })

@@ -106,7 +106,7 @@ fn successors(block: &BasicBlock) -> impl Iterator<Item = usize> {
 /// Kennedy ("A Simple, Fast Dominance Algorithm", 2001) on the reversed graph.
 fn post_dominators(blocks: &[BasicBlock]) -> Vec<usize> {
     let count = blocks.len();
-    // The imaginary block at which all threads have ended has the number `count`.
+    // The number `count` stands for the exit of the control-flow graph, where all threads end.
     let node = |block: usize| if block == ENDED { count } else { block };
     let mut predecessors = vec![Vec::new(); count + 1];
     for (number, block) in blocks.iter().enumerate() {

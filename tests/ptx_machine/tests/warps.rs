@@ -42,8 +42,8 @@ fn check_mma(opcode: &str, k: usize, a_registers: usize, encode: fn(i32) -> u32,
     let b = |row: usize, column: usize| (row * 2 + column * 5) as i32 % 5 - 2;
     let c = |row: usize, column: usize| (row * 8 + column) as i32;
     let b_registers = a_registers / 2;
-    // The layouts of the figures of the PTX ISA: a lane's group is `lane >> 2`, its place in the
-    // group `lane & 3`.
+    // The layouts of matrix fragments that the figures in the PTX ISA show: a lane's group is
+    // `lane >> 2`, and its place in the group is `lane & 3`.
     let mut memory = vec![0; 32 * 16];
     for lane in 0..32 {
         let (group, place) = (lane >> 2, lane & 3);

@@ -218,19 +218,21 @@ impl Conv for WgpuDevice {
         }
         let groups = Groups::new(op);
         let (rows, columns) = (groups.outputs, op.batch() * op.window().positions());
-        let tiles = TileShape::new(rows, columns);
-        let variant = format!("{} {} {}", tiles.key(), groups.key, bias.is_some());
+        let tile_shape = TileShape::new(rows, columns);
+        let variant = format!("{} {} {}", tile_shape.key(), groups.key, bias.is_some());
         let launch = CONVOLVE.variant(self, &variant, || {
             let bias = if bias.is_some() { "bias[p.bias + plane]" } else { "0.0" };
             let bias = format!("fn bias_of(plane: u32) -> f32 {{ return {bias}; }}\n");
-            [&groups.source, &tiles.constants(true, false), &bias].map(|part| &part[..]).concat()
+            [&groups.source, &tile_shape.constants(true, false), &bias]
+                .map(|part| &part[..])
+                .concat()
         });
         let launch = launch.read(x.device()?).read(filters.device()?);
         // A WGSL binding needs a buffer, so the filters are bound in place of a missing bias.
         let launch = launch.read(bias.unwrap_or(filters).device()?);
         let k = groups.channels * op.window().taps();
         let launch = launch.write(y.device_write_only()?).sizes([rows, columns, k]);
-        tiles.launch(launch, op.groups())
+        tile_shape.launch(launch, op.groups())
     }
 
     fn convolve_backward_input<T: Element>(
@@ -250,14 +252,14 @@ impl Conv for WgpuDevice {
         }
         let groups = Groups::new(op);
         let (rows, columns) = (groups.channels, op.batch() * op.window().plane_len());
-        let tiles = TileShape::new(rows, columns);
-        let variant = format!("{} {}", tiles.key(), groups.key);
-        let source = || groups.source.clone() + &tiles.constants(false, false);
+        let tile_shape = TileShape::new(rows, columns);
+        let variant = format!("{} {}", tile_shape.key(), groups.key);
+        let source = || groups.source.clone() + &tile_shape.constants(false, false);
         let launch = BACKWARD_INPUT.variant(self, &variant, source);
         let launch = launch.read(filters.device()?).read(dy.device()?);
         let k = groups.outputs * op.window().taps();
         let launch = launch.write(dx.device_write_only()?).sizes([rows, columns, k]);
-        tiles.launch(launch, op.groups())
+        tile_shape.launch(launch, op.groups())
     }
 
     fn convolve_backward_filters<T: Element>(
@@ -279,15 +281,15 @@ impl Conv for WgpuDevice {
         let (rows, columns) = (groups.outputs, groups.channels * op.window().taps());
         let k = op.batch() * op.window().positions();
         let splits = k.div_ceil(CHUNK).min(MAX_SPLITS).max(k.div_ceil(MAX_CHUNK));
-        let tiles = TileShape::new(rows, columns);
-        let variant = format!("{} {}", tiles.key(), groups.key);
-        let source = || groups.source.clone() + &tiles.constants(true, true);
+        let tile_shape = TileShape::new(rows, columns);
+        let variant = format!("{} {}", tile_shape.key(), groups.key);
+        let source = || groups.source.clone() + &tile_shape.constants(true, true);
         let launch = BACKWARD_FILTERS.variant(self, &variant, source);
         let len = op.filter_len();
         let parts = Scratch::new(self, splits * len)?;
         let launch = launch.read(x.device()?).read(dy.device()?).operand(&parts, 0);
         let chunk = k.div_ceil(splits);
-        tiles.launch(launch.sizes([rows, columns, k, chunk]), splits * op.groups())?;
+        tile_shape.launch(launch.sizes([rows, columns, k, chunk]), splits * op.groups())?;
         // Adds the partial sums of all GEMMs, in order, to the previous gradient of the filters.
         let reducer = Reducer { finish: "y[at] + v", ..sum_reducer("accumulate", "x") };
         let shape = ReductionShape {

@@ -291,8 +291,8 @@ unsafe fn load_segments<V: SimdVector>(x: *const V::Scalar, segments: &[Segment<
     }
 }
 
-/// Loads a vector from each source row and stores the vector in the micro-panel. Source row i is
-/// row i of the micro-panel, and the vector starts at column `column`.
+/// Loads a vector from each source row and stores the vector in the micro-panel: the vector from
+/// source row i in row i of the micro-panel, from column `column` of that row on.
 ///
 /// # Safety
 /// The processor supports the vector type `V`. Every source row holds all segments, and the
