@@ -12,7 +12,9 @@ use std::{
 pub(super) fn report_failure(error: &Error) -> ExitCode {
     let error = escape_control(&error.to_string());
     logger::log_to_files(&error);
-    // Ignore a write error, because the exit status still shows that the subcommand failed.
-    let _ = writeln!(io::stderr(), "cortado: {error}");
+    // One write, because `writeln!` writes each part of the line alone, and `mpiexec` may print its
+    // own lines between two parts. Ignore a write error, because the exit status still shows that
+    // the subcommand failed.
+    let _ = io::stderr().write_all(format!("cortado: {error}\n").as_bytes());
     ExitCode::FAILURE
 }
