@@ -99,7 +99,12 @@ impl Warp {
     }
 
     #[inline(always)]
-    fn write_word<T: Copy>(&mut self, register: u32, values: &Lanes<T>, convert: impl Fn(T) -> u32) {
+    fn write_word<T: Copy>(
+        &mut self,
+        register: u32,
+        values: &Lanes<T>,
+        convert: impl Fn(T) -> u32,
+    ) {
         let register = register as usize;
         write_lanes(&mut self.words[register], self.active, values, convert);
         self.written_words[register] |= self.active;
@@ -113,7 +118,12 @@ impl Warp {
     }
 
     #[inline(always)]
-    fn write_double<T: Copy>(&mut self, register: u32, values: &Lanes<T>, convert: impl Fn(T) -> u64) {
+    fn write_double<T: Copy>(
+        &mut self,
+        register: u32,
+        values: &Lanes<T>,
+        convert: impl Fn(T) -> u64,
+    ) {
         let register = register as usize;
         write_lanes(&mut self.doubles[register], self.active, values, convert);
         self.written_doubles[register] |= self.active;
