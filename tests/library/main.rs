@@ -16,6 +16,8 @@ mod support;
 #[cfg(feature = "net")]
 #[path = "../support/data_sets.rs"]
 mod data_sets;
+#[cfg(feature = "net")]
+mod shared_data;
 
 // Tests of memory, blobs and devices.
 mod blob;

@@ -1,6 +1,6 @@
 //! Tests that a resumed training run writes the same bytes as an uninterrupted run.
 
-use crate::data_sets::write_data_sets;
+use crate::shared_data::DATA;
 #[cfg(feature = "hdf5")]
 use cortado::proto::solver_parameter::SnapshotFormat;
 use cortado::{
@@ -17,15 +17,6 @@ use std::{
 };
 
 static CPU: LazyLock<CpuDevice> = LazyLock::new(|| CpuDevice::with_threads(1).unwrap());
-
-/// The folder with the data sets of all tests of this file.
-static DATA: LazyLock<PathBuf> = LazyLock::new(|| {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("resume-data");
-    let _ = fs::remove_dir_all(&folder);
-    fs::create_dir_all(&folder).unwrap();
-    write_data_sets(&folder, &Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/images"));
-    folder
-});
 
 /// Returns the definition of a data layer of type `kind` with the fields `params`, in which `DIR`
 /// stands for the folder with the data sets.

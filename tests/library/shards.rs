@@ -1,6 +1,6 @@
 //! Tests of runs with several shards, whose results do not depend on the number of processes.
 
-use crate::data_sets::write_data_sets;
+use crate::shared_data::DATA;
 use cortado::{
     AnyDevice, Blob, CpuDevice, Element, Error, Layer, LayerRegistry, Result, Solver,
     communicator::ThreadCommunicator,
@@ -15,20 +15,11 @@ use std::{
     fs,
     path::{Path, PathBuf},
     sync::{
-        Arc, LazyLock, Mutex,
+        Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
     },
     thread,
 };
-
-/// The folder with the data sets of all tests of this file.
-static DATA: LazyLock<PathBuf> = LazyLock::new(|| {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("shards-data");
-    let _ = fs::remove_dir_all(&folder);
-    fs::create_dir_all(&folder).unwrap();
-    write_data_sets(&folder, &Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/images"));
-    folder
-});
 
 fn folder(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("shards").join(name);

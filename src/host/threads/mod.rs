@@ -27,8 +27,8 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-/// Maximum number of threads of [`Workers`]. A number of threads above this maximum is an error,
-/// because no machine has so many processors.
+/// Maximum number of threads of [`Workers`], more than any machine has processors.
+/// [`Workers::new`] returns an error for a larger number.
 const MAX_THREADS: usize = 65_535;
 
 /// Handle to a set of threads on which kernels run; clones share the threads. The threads end after
