@@ -134,8 +134,8 @@ impl<'a> NetExport<'a> {
     fn add_nodes(&mut self, layer: usize, param: &'a LayerParameter) -> Result<()> {
         let (bottoms, _) = self.net.bottoms_and_tops(layer).unwrap_or_default();
         // Only the first bottom of SoftmaxWithLoss affects the probabilities.
-        let is_loss = param.r#type() == "SoftmaxWithLoss";
-        let bottoms = bottoms.iter().take(if is_loss { 1 } else { usize::MAX });
+        let is_softmax_loss = param.r#type() == "SoftmaxWithLoss";
+        let bottoms = bottoms.iter().take(if is_softmax_loss { 1 } else { usize::MAX });
         let bottoms: Vec<Value> =
             bottoms.map(|bottom| self.value(param, bottom)).collect::<Result<_>>()?;
         let mut tops = Vec::new();
@@ -176,7 +176,7 @@ impl<'a> NetExport<'a> {
             return Err(refusal(param, &format!("the model would have more than {limit} nodes")));
         }
         for (i, (name, value)) in self.tops(layer).into_iter().zip(tops).enumerate() {
-            if is_loss && i == 0 {
+            if is_softmax_loss && i == 0 {
                 self.left_out.insert(name, param.r#type().to_owned());
                 continue;
             }

@@ -15,7 +15,7 @@ use cortado::{
 /// Returns the checks that `docs/contract.md` lists: the words in backticks in the last column of
 /// each row of its tables.
 #[cfg(feature = "conformance")]
-fn checks_on_the_page() -> std::collections::BTreeSet<&'static str> {
+fn checks_in_contract_page() -> std::collections::BTreeSet<&'static str> {
     let page = include_str!("../../docs/contract.md");
     let rows = page.lines().filter_map(|line| line.strip_prefix("| ")?.strip_suffix(" |"));
     let columns = rows.filter_map(|row| Some(row.rsplit_once(" | ")?.1));
@@ -25,7 +25,7 @@ fn checks_on_the_page() -> std::collections::BTreeSet<&'static str> {
 #[cfg(feature = "conformance")]
 #[test]
 fn the_contract_page_lists_every_check_of_the_kit() {
-    let listed_checks = checks_on_the_page();
+    let listed_checks = checks_in_contract_page();
     let checks = cortado::conformance::NAMES.iter().copied().collect();
     let unknown_checks: Vec<_> = listed_checks.difference(&checks).collect();
     assert!(

@@ -15,8 +15,8 @@ fn lstm<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         |op, setup| {
             let mut stream = setup.stream();
             let (c_prev, x) = (stream.take::<T>(op.state()), stream.take(op.gates()));
-            let halves = stream.indices(3, op.streams()).into_iter();
-            let cont = halves.map(|i| T::from_f64(i as f64 / 2.0)).collect();
+            let twice_cont = stream.indices(3, op.streams()).into_iter();
+            let cont = twice_cont.map(|i| T::from_f64(i as f64 / 2.0)).collect();
             let [c, h] = ["c", "h"].map(|name| (name, unset(op.state())));
             ([("c_prev", c_prev), ("cont", cont)], [("gates", x), c, h])
         },

@@ -39,8 +39,8 @@ pub(crate) fn solver_update(
         (value, (keep * old).abs() + (1.0 - keep).abs() * new_magnitude)
     };
     let square = (g * g, 2.0 * g.abs() * g_magnitude);
-    // Computes `rate · numerator / (√squares + delta)` and its magnitude, given `numerator` and the
-    // magnitude of `numerator`.
+    // Computes the change `rate · numerator / (√squares + delta)` and the magnitude of the change,
+    // from a numerator and the magnitude of the numerator.
     let divide_by_root = |(numerator, magnitude): (f64, f64), squares: f64, delta: f64| {
         let root = squares.sqrt();
         let divisor = root + delta;

@@ -22,7 +22,7 @@ impl AnyDevice {
         // for a device of this crate. The `else` branch would instantiate all kernels in the
         // calling crate.
         if const { D::COMPILED_HERE.get() } {
-            erase_own_device(device).expect("only devices of this crate set `COMPILED_HERE`")
+            erase_library_device(device).expect("only devices of this crate set `COMPILED_HERE`")
         } else {
             Self::erase(device)
         }
@@ -80,7 +80,7 @@ impl<D: Device> ErasedDevice for D {
 }
 
 /// Returns a handle to `device` if this crate defines the type of `device`.
-fn erase_own_device(device: &dyn Any) -> Option<AnyDevice> {
+fn erase_library_device(device: &dyn Any) -> Option<AnyDevice> {
     if let Some(device) = device.downcast_ref::<AnyDevice>() {
         return Some(device.clone());
     }

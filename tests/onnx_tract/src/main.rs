@@ -57,8 +57,9 @@ fn compare(path: &Path) -> Result<f32, Box<dyn Error>> {
     let mut array = |name: &str| -> Result<ArrayD<f32>, Box<dyn Error>> {
         Ok(arrays.by_name(&format!("{name}.npy"))?)
     };
-    // tract does not replace the symbol of a dynamic batch in the shapes of other values by the shape
-    // of the input, so it must infer these shapes.
+    // A model with a dynamic batch size declares the shapes of its values with a symbol for that
+    // size. tract does not substitute the batch size of the input for the symbol, so it must infer
+    // the shapes itself.
     let is_dynamic = path.to_string_lossy().ends_with("_dynamic.onnx");
     let reader =
         tract_onnx::onnx().with_ignore_output_shapes(is_dynamic).with_ignore_value_info(is_dynamic);

@@ -274,7 +274,7 @@ impl Counters {
         self.instructions[kind as usize]
     }
 
-    /// Returns the numbers of different sectors that the launch reads and writes.
+    /// Returns how many distinct sectors the launch reads, and how many it writes.
     pub fn touched_sectors(&self) -> [u64; 2] {
         [self.read.count(), self.written.count()]
     }
