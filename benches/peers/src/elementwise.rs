@@ -2,7 +2,7 @@
 
 use crate::{
     Peers,
-    cases::{Case, LENGTHS, Run, Work, copy, vector},
+    case::{Case, LENGTHS, Run, Work, copy, vector},
     operand::Operand,
 };
 use cortado::{

@@ -1,7 +1,7 @@
 //! Benchmark cases of im2col, col2im, LRN and pooling, compared with a copy of the same number of
 //! bytes.
 
-use crate::cases::{Case, Run, Work, copy, vector};
+use crate::case::{Case, Run, Work, copy, vector};
 use cortado::{
     kernel::slices,
     op::{Lrn, LrnRegion, Pool2d, PoolRounding, SpatialAxis, Window},

@@ -12,7 +12,7 @@
 //! implements a kernel, the benchmark compares cortado's kernel with `copy` on the same number of
 //! bytes.
 
-mod cases;
+mod case;
 mod elementwise;
 mod images;
 mod library;
@@ -20,5 +20,15 @@ mod matrices;
 mod operand;
 mod vectors;
 
-pub use cases::{Case, Run, Work, cases};
+pub use case::{Case, Run, Work};
 pub use library::{Library, Peers};
+
+/// Returns all benchmark cases.
+pub fn cases() -> Vec<Case> {
+    let mut list = Vec::new();
+    matrices::add(&mut list);
+    vectors::add(&mut list);
+    elementwise::add(&mut list);
+    images::add(&mut list);
+    list
+}

@@ -1,7 +1,7 @@
 //! Benchmark cases of GEMM, batched GEMM and GEMV.
 
 use crate::{
-    cases::{Case, Run, Work, vector},
+    case::{Case, Run, Work, vector},
     library::{Library, Peers},
     operand::Operand,
 };

@@ -1,7 +1,7 @@
 //! Benchmark cases of BLAS level 1, reductions of rows, and conversions between element types.
 
 use crate::{
-    cases::{Case, LENGTHS, Run, RunFactory, Work, copy, vector},
+    case::{Case, LENGTHS, Run, RunFactory, Work, copy, vector},
     operand::Operand,
 };
 use cortado::{

@@ -1,6 +1,6 @@
-//! Benchmark cases, each of which compares a kernel of cortado with other libraries.
+//! A benchmark case, which compares a kernel of cortado with other libraries, and its operands.
 
-use crate::{elementwise, images, library::Peers, matrices, operand::Operand, vectors};
+use crate::{library::Peers, operand::Operand};
 use cortado::{Element, host::Workers, kernel::slices::uniform, op::RngKey};
 
 /// Amount of work of one kernel call.
@@ -53,16 +53,6 @@ impl Case {
     ) -> Self {
         Self { group, name, work, runs: Box::new(runs) }
     }
-}
-
-/// Returns all benchmark cases.
-pub fn cases() -> Vec<Case> {
-    let mut list = Vec::new();
-    matrices::add(&mut list);
-    vectors::add(&mut list);
-    elementwise::add(&mut list);
-    images::add(&mut list);
-    list
 }
 
 /// Vector lengths of the benchmark cases: the shortest vectors fit in L1, and the longest only in
