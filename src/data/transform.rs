@@ -71,8 +71,11 @@ impl DataTransformer {
     ///
     /// # Errors
     /// Returns [`Error::InvalidInput`] if both `mean_file` and `mean_value` are set or the mean
-    /// file does not have the shape of one image. Returns any error from reading the mean file.
+    /// file does not have the shape of one image. Returns [`Error::InvalidInput`], which names the
+    /// field, if `param` sets a field of the SSD fork, because the transformer supports none of
+    /// them. Returns any error from reading the mean file.
     pub fn new(param: &TransformationParameter, phase: Phase, key: RngKey) -> Result<Self> {
+        check_without_ssd_fields(param)?;
         let mean = Mean::from_param(param)?;
         let crop_size = usize::try_from(param.crop_size())
             .map_err(|_| invalid(format!("`crop_size` {} is too large", param.crop_size())))?;
@@ -206,6 +209,25 @@ impl Sample for f32 {
     #[inline(always)]
     fn widen<A: Element>(self) -> A {
         A::from_f64(self.into())
+    }
+}
+
+/// Returns an error if `param` sets a field of the SSD fork, such as `resize_param`.
+fn check_without_ssd_fields(param: &TransformationParameter) -> Result<()> {
+    let fields = [
+        ("resize_param", param.resize_param.is_some()),
+        ("noise_param", param.noise_param.is_some()),
+        ("emit_constraint", param.emit_constraint.is_some()),
+        ("crop_h", param.crop_h.is_some()),
+        ("crop_w", param.crop_w.is_some()),
+        ("distort_param", param.distort_param.is_some()),
+        ("expand_param", param.expand_param.is_some()),
+    ];
+    match fields.iter().find(|(_, is_set)| *is_set) {
+        Some((field, _)) => Err(invalid(format!(
+            "`{field}` of the SSD fork is not supported; transform the images beforehand"
+        ))),
+        None => Ok(()),
     }
 }
 

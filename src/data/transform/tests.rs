@@ -236,3 +236,21 @@ fn a_mean_file_of_the_wrong_shape_is_named_in_the_error() {
     let error = text(BlobProto { data: vec![0.0; 59], ..mean_proto() });
     assert!(error.contains("59 values"), "{error}");
 }
+
+#[test]
+fn a_transformation_of_the_ssd_fork_is_refused_by_name() {
+    let fields = [
+        ("resize_param", "resize_param { height: 300 width: 300 }"),
+        ("noise_param", "noise_param { hist_eq: true }"),
+        ("emit_constraint", "emit_constraint { emit_type: CENTER }"),
+        ("crop_h", "crop_h: 2"),
+        ("crop_w", "crop_w: 2"),
+        ("distort_param", "distort_param { hue_prob: 0.5 }"),
+        ("expand_param", "expand_param { prob: 0.5 }"),
+    ];
+    for (name, text) in fields {
+        let param = crate::proto::parse_text(text, "transform_param").unwrap();
+        let error = DataTransformer::new(&param, Phase::Train, KEY).unwrap_err().to_string();
+        assert!(error.contains(&format!("`{name}` of the SSD fork is not supported")), "{error}");
+    }
+}

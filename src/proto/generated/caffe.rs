@@ -225,6 +225,14 @@ message LayerParameter {
     optional message(RecurrentParameter) recurrent_param = 146;
     optional message(SwishParameter) swish_param = 147;
     optional message(ClipParameter) clip_param = 148;
+    /// Extensions of the SSD fork (weiliu89/caffe, branch ssd), with that fork's numbers.
+    optional message(AnnotatedDataParameter) annotated_data_param = 200;
+    optional message(MultiBoxLossParameter) multibox_loss_param = 201;
+    optional message(PermuteParameter) permute_param = 202;
+    optional message(PriorBoxParameter) prior_box_param = 203;
+    optional message(DetectionOutputParameter) detection_output_param = 204;
+    optional message(DetectionEvaluateParameter) detection_evaluate_param = 205;
+    optional message(NormalizeParameter) norm_param = 206;
 }
 
 /// Training and sharing of one learnable blob.
@@ -470,6 +478,14 @@ message TransformationParameter {
     /// `force_color` decodes images to three channels, `force_gray` to one channel.
     optional bool force_color = 6 [default = false];
     optional bool force_gray = 7 [default = false];
+    /// Extensions of the SSD fork (weiliu89/caffe, branch ssd), with that fork's numbers.
+    optional message(ResizeParameter) resize_param = 8;
+    optional message(NoiseParameter) noise_param = 9;
+    optional message(EmitConstraint) emit_constraint = 10;
+    optional uint32 crop_h = 11 [default = 0];
+    optional uint32 crop_w = 12 [default = 0];
+    optional message(DistortionParameter) distort_param = 13;
+    optional message(ExpansionParameter) expand_param = 14;
 }
 
 /// Parameters that several loss layers share.
@@ -1380,6 +1396,506 @@ message WindowDataParameter {
     optional string root_folder = 13;
 }
 
+/// Source of images with boxes around objects.
+///
+/// ```
+/// use cortado::proto::{self, AnnotatedDataParameter};
+///
+/// let message: AnnotatedDataParameter = proto::parse_text(r#"label_map_file: "a""#, "text")?;
+/// assert_eq!(message.label_map_file.as_deref(), Some("a"));
+/// # Ok::<(), cortado::Error>(())
+/// ```
+message AnnotatedDataParameter {
+    /// Random crops of the images.
+    repeated message(BatchSampler) batch_sampler = 1;
+    /// File of a `LabelMap` with the names of the labels.
+    optional string label_map_file = 2;
+    optional enumeration(annotated_data_parameter::AnnotationType) anno_type = 3
+        [default = Bbox, setter = set_anno_type];
+}
+
+/// Random crop of an image with boxes.
+///
+/// ```
+/// use cortado::proto::{self, BatchSampler};
+///
+/// let message: BatchSampler = proto::parse_text("use_original_image: true", "text")?;
+/// assert_eq!(message.use_original_image, Some(true));
+/// # Ok::<(), cortado::Error>(())
+/// ```
+#[derive(Copy)]
+message BatchSampler {
+    /// Whether crops are taken from the original image.
+    optional bool use_original_image = 1 [default = true];
+    /// Size and shape of a crop.
+    optional message(Sampler) sampler = 2;
+    /// Condition that a crop must satisfy.
+    optional message(SampleConstraint) sample_constraint = 3;
+    /// Largest number of crops of one image.
+    optional uint32 max_sample = 4;
+    /// Largest number of attempts for one image.
+    optional uint32 max_trials = 5 [default = 100];
+}
+
+/// Comparison of detected boxes with labelled boxes.
+///
+/// ```
+/// use cortado::proto::{self, DetectionEvaluateParameter};
+///
+/// let message: DetectionEvaluateParameter = proto::parse_text("num_classes: 2", "text")?;
+/// assert_eq!(message.num_classes, Some(2));
+/// # Ok::<(), cortado::Error>(())
+/// ```
+message DetectionEvaluateParameter {
+    /// Number of classes, including the background.
+    optional uint32 num_classes = 1;
+    /// Label of the background.
+    optional uint32 background_label_id = 2 [default = 0];
+    /// Smallest overlap of a detected box with the labelled box that it matches.
+    optional float overlap_threshold = 3 [default = 0.5];
+    /// Whether to count labelled boxes that are marked as difficult.
+    optional bool evaluate_difficult_gt = 4 [default = true];
+    /// File with the name, the height and the width of each image.
+    optional string name_size_file = 5;
+    /// How the images were resized.
+    optional message(ResizeParameter) resize_param = 6;
+}
+
+/// Conversion of predicted offsets and scores to boxes.
+///
+/// ```
+/// use cortado::proto::{self, DetectionOutputParameter};
+///
+/// let message: DetectionOutputParameter = proto::parse_text("num_classes: 2", "text")?;
+/// assert_eq!(message.num_classes, Some(2));
+/// # Ok::<(), cortado::Error>(())
+/// ```
+message DetectionOutputParameter {
+    /// Number of classes, including the background.
+    optional uint32 num_classes = 1;
+    /// Whether all classes share the predicted offsets of a prior box.
+    optional bool share_location = 2 [default = true];
+    /// Label of the background, for which the layer returns no boxes; -1 if there is no background.
+    optional int32 background_label_id = 3 [default = 0];
+    /// Suppression of boxes that overlap a box with a higher score.
+    optional message(NonMaximumSuppressionParameter) nms_param = 4;
+    /// Files to which the fork writes the boxes; not supported.
+    optional message(SaveOutputParameter) save_output_param = 5;
+    /// Meaning of the predicted offsets.
+    optional enumeration(prior_box_parameter::CodeType) code_type = 6
+        [default = Corner, setter = set_code_type];
+    /// Number of boxes per image that the layer keeps after the suppression; -1 keeps all boxes.
+    optional int32 keep_top_k = 7 [default = -1];
+    /// Whether the predicted offsets are not scaled by the variances of the prior boxes.
+    optional bool variance_encoded_in_target = 8 [default = false];
+    /// Scores must exceed this threshold; if not set, all scores count.
+    optional float confidence_threshold = 9;
+    /// Windows and video files in which the fork shows the boxes; not supported.
+    optional bool visualize = 10 [default = false];
+    optional float visualize_threshold = 11;
+    optional string save_file = 12;
+    /// Extension of OpenVINO: the size of the image in pixels if `normalized` is false.
+    optional int32 input_width = 13 [default = -1];
+    optional int32 input_height = 14 [default = -1];
+    /// Extension of OpenVINO: whether the coordinates of the prior boxes are fractions of the image's
+    /// size. False is not supported.
+    optional bool normalized = 15 [default = true];
+    /// Extension of OpenCV: whether to clip the boxes to the image. OpenCV has no number for this
+    /// field.
+    optional bool clip = 1000 [default = false];
+    /// Extension of OpenCV: whether the coordinates are fractions of the image's size (true) or pixels
+    /// (false). OpenCV gives this field the number 10, which is `visualize` in the SSD fork.
+    optional bool normalized_bbox = 1001 [default = true];
+}
+
+/// Random changes of the colors of images.
+///
+/// ```
+/// use cortado::proto::{self, DistortionParameter};
+///
+/// let message: DistortionParameter = proto::parse_text("brightness_prob: 0.5", "text")?;
+/// assert_eq!(message.brightness_prob, Some(0.5));
+/// # Ok::<(), cortado::Error>(())
+/// ```
+#[derive(Copy)]
+message DistortionParameter {
+    /// Probability of a change of the brightness by at most `brightness_delta`.
+    optional float brightness_prob = 1 [default = 0.0];
+    optional float brightness_delta = 2 [default = 0.0];
+    /// Probability of a change of the contrast by a factor from `contrast_lower` to `contrast_upper`.
+    optional float contrast_prob = 3 [default = 0.0];
+    optional float contrast_lower = 4 [default = 0.0];
+    optional float contrast_upper = 5 [default = 0.0];
+    /// Probability of a change of the hue by at most `hue_delta`.
+    optional float hue_prob = 6 [default = 0.0];
+    optional float hue_delta = 7 [default = 0.0];
+    /// Probability of a change of the saturation by a factor from `saturation_lower` to
+    /// `saturation_upper`.
+    optional float saturation_prob = 8 [default = 0.0];
+    optional float saturation_lower = 9 [default = 0.0];
+    optional float saturation_upper = 10 [default = 0.0];
+    /// Probability of a random order of the channels.
+    optional float random_order_prob = 11 [default = 0.0];
+}
+
+/// Condition under which a labelled box stays in a crop.
+///
+/// ```
+/// use cortado::proto::{self, EmitConstraint};
+///
+/// let message: EmitConstraint = proto::parse_text("emit_type: MIN_OVERLAP", "text")?;
+/// assert_eq!(message.emit_type(), proto::emit_constraint::EmitType::MinOverlap);
+/// # Ok::<(), cortado::Error>(())
+/// ```
+#[derive(Copy)]
+message EmitConstraint {
+    optional enumeration(emit_constraint::EmitType) emit_type = 1
+        [default = Center, setter = set_emit_type];
+    optional float emit_overlap = 2;
+}
+
+/// Random enlargement of images by a border.
+///
+/// ```
+/// use cortado::proto::{self, ExpansionParameter};
+///
+/// let message: ExpansionParameter = proto::parse_text("prob: 0.5", "text")?;
+/// assert_eq!(message.prob, Some(0.5));
+/// # Ok::<(), cortado::Error>(())
+/// ```
+#[derive(Copy)]
+message ExpansionParameter {
+    /// Probability of an enlargement.
+    optional float prob = 1 [default = 1.0];
+    /// Largest factor for the size of an image.
+    optional float max_expand_ratio = 2 [default = 1.0];
+}
+
+/// Names of labels.
+///
+/// ```
+/// use cortado::proto::{self, LabelMap};
+///
+/// let message: LabelMap = proto::parse_text("item {}", "text")?;
+/// assert_eq!(message.item.len(), 1);
+/// # Ok::<(), cortado::Error>(())
+/// ```
+message LabelMap {
+    repeated message(LabelMapItem) item = 1;
+}
+
+/// Name of one label.
+///
+/// ```
+/// use cortado::proto::{self, LabelMapItem};
+///
+/// let message: LabelMapItem = proto::parse_text(r#"name: "a""#, "text")?;
+/// assert_eq!(message.name.as_deref(), Some("a"));
+/// # Ok::<(), cortado::Error>(())
+/// ```
+#[derive(Eq, Hash)]
+message LabelMapItem {
+    optional string name = 1;
+    optional int32 label = 2;
+    /// Name for people to read.
+    optional string display_name = 3;
+}
+
+/// Loss of predicted offsets and scores against labelled boxes.
+///
+/// ```
+/// use cortado::proto::{self, MultiBoxLossParameter};
+///
+/// let message: MultiBoxLossParameter = proto::parse_text("loc_loss_type: SMOOTH_L1", "text")?;
+/// assert_eq!(message.loc_loss_type(), proto::multi_box_loss_parameter::LocLossType::SmoothL1);
+/// # Ok::<(), cortado::Error>(())
+/// ```
+#[derive(Copy)]
+message MultiBoxLossParameter {
+    optional enumeration(multi_box_loss_parameter::LocLossType) loc_loss_type = 1
+        [default = SmoothL1, setter = set_loc_loss_type];
+    optional enumeration(multi_box_loss_parameter::ConfLossType) conf_loss_type = 2
+        [default = Softmax, setter = set_conf_loss_type];
+    /// Factor for the loss of the offsets.
+    optional float loc_weight = 3 [default = 1.0];
+    /// Number of classes, including the background.
+    optional uint32 num_classes = 4;
+    /// Whether all classes share the predicted offsets of a prior box.
+    optional bool share_location = 5 [default = true];
+    optional enumeration(multi_box_loss_parameter::MatchType) match_type = 6
+        [default = PerPrediction, setter = set_match_type];
+    /// Smallest overlap of a matched prior box with the labelled box.
+    optional float overlap_threshold = 7 [default = 0.5];
+    /// Whether to match prior boxes instead of predicted boxes.
+    optional bool use_prior_for_matching = 8 [default = true];
+    /// Label of the background.
+    optional uint32 background_label_id = 9 [default = 0];
+    /// Whether to match labelled boxes that are marked as difficult.
+    optional bool use_difficult_gt = 10 [default = true];
+    /// Older form of `mining_type`.
+    optional bool do_neg_mining = 11;
+    /// Largest number of unmatched prior boxes for each matched prior box.
+    optional float neg_pos_ratio = 12 [default = 3.0];
+    /// Overlap below which a prior box counts as unmatched.
+    optional float neg_overlap = 13 [default = 0.5];
+    /// Meaning of the predicted offsets.
+    optional enumeration(prior_box_parameter::CodeType) code_type = 14
+        [default = Corner, setter = set_code_type];
+    /// Whether the predicted offsets are not scaled by the variances of the prior boxes.
+    optional bool encode_variance_in_target = 16 [default = false];
+    /// Whether to map all objects to one class.
+    optional bool map_object_to_agnostic = 17 [default = false];
+    /// Whether to ignore prior boxes that extend beyond the image.
+    optional bool ignore_cross_boundary_bbox = 18 [default = false];
+    /// Whether to compute gradients only of offsets inside the image.
+    optional bool bp_inside = 19 [default = false];
+    optional enumeration(multi_box_loss_parameter::MiningType) mining_type = 20
+        [default = MaxNegative, setter = set_mining_type];
+    /// Suppression of overlapping boxes before the selection HARD_EXAMPLE.
+    optional message(NonMaximumSuppressionParameter) nms_param = 21;
+    /// Number of prior boxes that HARD_EXAMPLE selects.
+    optional int32 sample_size = 22 [default = 64];
+    /// Whether the suppression compares prior boxes instead of predicted boxes.
+    optional bool use_prior_for_nms = 23 [default = false];
+}
+
+/// Random changes of images.
+///
+/// ```
+/// use cortado::proto::{self, NoiseParameter};
+///
+/// let message: NoiseParameter = proto::parse_text("prob: 0.5", "text")?;
+/// assert_eq!(message.prob, Some(0.5));
+/// # Ok::<(), cortado::Error>(())
+/// ```
+message NoiseParameter {
+    /// Probability of the changes.
+    optional float prob = 1 [default = 0.0];
+    /// Equalization of the histogram.
+    optional bool hist_eq = 2 [default = false];
+    /// Inversion of the colors.
+    optional bool inverse = 3 [default = false];
+    /// Conversion to gray.
+    optional bool decolorize = 4 [default = false];
+    optional bool gauss_blur = 5 [default = false];
+    /// Quality of a compression as JPEG; -1 means no compression.
+    optional float jpeg = 6 [default = -1.0];
+    /// Reduction of the number of colors.
+    optional bool posterize = 7 [default = false];
+    optional bool erode = 8 [default = false];
+    optional bool saltpepper = 9 [default = false];
+    optional message(SaltPepperParameter) saltpepper_param = 10;
+    /// Equalization of local histograms.
+    optional bool clahe = 11 [default = false];
+    /// Conversion to another color space.
+    optional bool convert_to_hsv = 12 [default = false];
+    optional bool convert_to_lab = 13 [default = false];
+}
+
+/// Suppression of boxes that overlap a box with a higher score.
+///
+/// ```
+/// use cortado::proto::{self, NonMaximumSuppressionParameter};
+///
+/// let message: NonMaximumSuppressionParameter = proto::parse_text("nms_threshold: 0.5", "text")?;
+/// assert_eq!(message.nms_threshold, Some(0.5));
+/// # Ok::<(), cortado::Error>(())
+/// ```
+#[derive(Copy)]
+message NonMaximumSuppressionParameter {
+    /// Largest overlap of two boxes that are both kept.
+    optional float nms_threshold = 1 [default = 0.3];
+    /// Number of boxes with the highest scores that are compared; if not set, all boxes.
+    optional int32 top_k = 2;
+    /// Factor for a threshold above 0.5 after each kept box.
+    optional float eta = 3 [default = 1.0];
+}
+
+/// Division by the L2 norm over the channels, and multiplication by a learned factor.
+///
+/// ```
+/// use cortado::proto::{self, NormalizeParameter};
+///
+/// let message: NormalizeParameter = proto::parse_text("across_spatial: true", "text")?;
+/// assert_eq!(message.across_spatial, Some(true));
+/// # Ok::<(), cortado::Error>(())
+/// ```
+message NormalizeParameter {
+    /// Whether the norm includes all positions of an image, or each position has its own norm.
+    optional bool across_spatial = 1 [default = true];
+    /// Filler of the learned factors; default: 1.
+    optional message(FillerParameter) scale_filler = 2;
+    /// Whether all channels share one learned factor.
+    optional bool channel_shared = 3 [default = true];
+    /// Constant added to the squared norm, which prevents division by zero.
+    optional float eps = 4 [default = 1e-10];
+}
+
+/// New order of a blob's axes.
+///
+/// ```
+/// use cortado::proto::{self, PermuteParameter};
+///
+/// let message: PermuteParameter = proto::parse_text("order: 2", "text")?;
+/// assert_eq!(message.order, [2]);
+/// # Ok::<(), cortado::Error>(())
+/// ```
+#[derive(Eq, Hash)]
+message PermuteParameter {
+    /// For each axis of the result, the axis of the input. The axes that are not named follow in
+    /// ascending order.
+    repeated uint32 order = 1;
+}
+
+/// Boxes at each position of a feature map, relative to which a net predicts objects.
+///
+/// ```
+/// use cortado::proto::{self, PriorBoxParameter};
+///
+/// let message: PriorBoxParameter = proto::parse_text("min_size: 0.5", "text")?;
+/// assert_eq!(message.min_size, [0.5]);
+/// # Ok::<(), cortado::Error>(())
+/// ```
+message PriorBoxParameter {
+    /// Side of a square box in pixels. Fractions are ignored.
+    repeated float min_size = 1;
+    /// For each `min_size`, a larger size; a further square box has the geometric mean of both as its
+    /// side. Fractions are ignored.
+    repeated float max_size = 2;
+    /// Ratio of the width to the height of further boxes with the area of a square box.
+    repeated float aspect_ratio = 3;
+    /// Whether each aspect ratio also gives a box with the inverse ratio.
+    optional bool flip = 4 [default = true];
+    /// Whether to clip the boxes to the image.
+    optional bool clip = 5 [default = false];
+    /// Variance of the four coordinates: one value for all, or four values; default: 0.1.
+    repeated float variance = 6;
+    /// Height and width of the image in pixels; default: those of the second bottom.
+    optional uint32 img_size = 7;
+    optional uint32 img_h = 8;
+    optional uint32 img_w = 9;
+    /// Distance between the centers of the boxes of neighboring positions in pixels; default: the size
+    /// of the image divided by the size of the feature map.
+    optional float step = 10;
+    optional float step_h = 11;
+    optional float step_w = 12;
+    /// Position of the centers within a step.
+    optional float offset = 13 [default = 0.5];
+    /// Extension of OpenCV: several positions of the centers within a step, instead of `offset`.
+    repeated float offset_h = 14;
+    repeated float offset_w = 15;
+    /// Extension of OpenCV: widths and heights of boxes in pixels, instead of `min_size`.
+    repeated float width = 16;
+    repeated float height = 17;
+}
+
+/// Resizing of images.
+///
+/// ```
+/// use cortado::proto::{self, ResizeParameter};
+///
+/// let message: ResizeParameter = proto::parse_text("prob: 0.5", "text")?;
+/// assert_eq!(message.prob, Some(0.5));
+/// # Ok::<(), cortado::Error>(())
+/// ```
+message ResizeParameter {
+    /// Probability of the resizing.
+    optional float prob = 1 [default = 1.0];
+    optional enumeration(resize_parameter::ResizeMode) resize_mode = 2
+        [default = Warp, setter = set_resize_mode];
+    optional uint32 height = 3 [default = 0];
+    optional uint32 width = 4 [default = 0];
+    optional enumeration(resize_parameter::PadMode) pad_mode = 5
+        [default = Constant, setter = set_pad_mode];
+    /// Value of the border: one value for all channels, or one per channel.
+    repeated float pad_value = 6;
+    /// Interpolations, one of which is chosen at random for each image.
+    repeated enumeration(resize_parameter::InterpMode) interp_mode = 7 [setter = push_interp_mode];
+    /// Size to which FIT_SMALL_SIZE scales boxes.
+    optional uint32 height_scale = 8 [default = 0];
+    optional uint32 width_scale = 9 [default = 0];
+}
+
+/// Pixels that are set to random values.
+///
+/// ```
+/// use cortado::proto::{self, SaltPepperParameter};
+///
+/// let message: SaltPepperParameter = proto::parse_text("fraction: 0.5", "text")?;
+/// assert_eq!(message.fraction, Some(0.5));
+/// # Ok::<(), cortado::Error>(())
+/// ```
+message SaltPepperParameter {
+    /// Fraction of the pixels.
+    optional float fraction = 1 [default = 0.0];
+    repeated float value = 2;
+}
+
+/// Condition that a random crop must satisfy.
+///
+/// ```
+/// use cortado::proto::{self, SampleConstraint};
+///
+/// let message: SampleConstraint = proto::parse_text("min_jaccard_overlap: 0.5", "text")?;
+/// assert_eq!(message.min_jaccard_overlap, Some(0.5));
+/// # Ok::<(), cortado::Error>(())
+/// ```
+#[derive(Copy)]
+message SampleConstraint {
+    /// Bounds of the overlap of the crop with a labelled box.
+    optional float min_jaccard_overlap = 1;
+    optional float max_jaccard_overlap = 2;
+    /// Bounds of the fraction of the crop that a labelled box covers.
+    optional float min_sample_coverage = 3;
+    optional float max_sample_coverage = 4;
+    /// Bounds of the fraction of a labelled box that the crop covers.
+    optional float min_object_coverage = 5;
+    optional float max_object_coverage = 6;
+}
+
+/// Size and shape of a random crop.
+///
+/// ```
+/// use cortado::proto::{self, Sampler};
+///
+/// let message: Sampler = proto::parse_text("min_scale: 0.5", "text")?;
+/// assert_eq!(message.min_scale, Some(0.5));
+/// # Ok::<(), cortado::Error>(())
+/// ```
+#[derive(Copy)]
+message Sampler {
+    /// Bounds of the crop's size as a fraction of the image's size.
+    optional float min_scale = 1 [default = 1.0];
+    optional float max_scale = 2 [default = 1.0];
+    /// Bounds of the ratio of the crop's width to its height.
+    optional float min_aspect_ratio = 3 [default = 1.0];
+    optional float max_aspect_ratio = 4 [default = 1.0];
+}
+
+/// Files to which the fork writes detected boxes.
+///
+/// ```
+/// use cortado::proto::{self, SaveOutputParameter};
+///
+/// let message: SaveOutputParameter = proto::parse_text(r#"output_directory: "a""#, "text")?;
+/// assert_eq!(message.output_directory.as_deref(), Some("a"));
+/// # Ok::<(), cortado::Error>(())
+/// ```
+message SaveOutputParameter {
+    optional string output_directory = 1;
+    optional string output_name_prefix = 2;
+    /// Format of the files: VOC, COCO or ILSVRC.
+    optional string output_format = 3;
+    /// File of a `LabelMap` with the names of the labels.
+    optional string label_map_file = 4;
+    /// File with the name, the height and the width of each image.
+    optional string name_size_file = 5;
+    /// Number of images.
+    optional uint32 num_test_image = 6;
+    /// How the images were resized.
+    optional message(ResizeParameter) resize_param = 7;
+}
+
 /// Layer in the V1 format (`layers` in a net), whose type is an enum.
 ///
 /// ```
@@ -1860,6 +2376,179 @@ enum Engine {
     Default "DEFAULT" = 0,
     Caffe "CAFFE" = 1,
     Cudnn "CUDNN" = 2,
+}
+}
+}
+
+/// Enums of [`AnnotatedDataParameter`].
+pub mod annotated_data_parameter {
+enumerations! {
+/// Kind of the annotations.
+///
+/// ```
+/// use cortado::proto;
+///
+/// assert_eq!(proto::annotated_data_parameter::AnnotationType::Bbox.as_str_name(), "BBOX");
+/// ```
+enum AnnotationType {
+    /// Boxes around objects.
+    Bbox "BBOX" = 0,
+}
+}
+}
+
+/// Enums of [`EmitConstraint`].
+pub mod emit_constraint {
+enumerations! {
+/// Kind of the condition.
+///
+/// ```
+/// use cortado::proto;
+///
+/// assert_eq!(proto::emit_constraint::EmitType::MinOverlap.as_str_name(), "MIN_OVERLAP");
+/// ```
+enum EmitType {
+    /// The box's center lies in the crop.
+    Center "CENTER" = 0,
+    /// At least the fraction `emit_overlap` of the box lies in the crop.
+    MinOverlap "MIN_OVERLAP" = 1,
+}
+}
+}
+
+/// Enums of [`MultiBoxLossParameter`].
+pub mod multi_box_loss_parameter {
+enumerations! {
+/// Loss of the offsets.
+///
+/// ```
+/// use cortado::proto;
+///
+/// assert_eq!(proto::multi_box_loss_parameter::LocLossType::SmoothL1.as_str_name(), "SMOOTH_L1");
+/// ```
+enum LocLossType {
+    /// Squared distance.
+    L2 "L2" = 0,
+    /// Squared distance for small differences, absolute distance for large differences.
+    SmoothL1 "SMOOTH_L1" = 1,
+}
+
+/// Loss of the scores.
+///
+/// ```
+/// use cortado::proto;
+///
+/// assert_eq!(proto::multi_box_loss_parameter::ConfLossType::Logistic.as_str_name(), "LOGISTIC");
+/// ```
+enum ConfLossType {
+    /// Softmax over all classes.
+    Softmax "SOFTMAX" = 0,
+    /// Sigmoid of each class.
+    Logistic "LOGISTIC" = 1,
+}
+
+/// Assignment of prior boxes to labelled boxes.
+///
+/// ```
+/// use cortado::proto;
+///
+/// assert_eq!(proto::multi_box_loss_parameter::MatchType::PerPrediction.as_str_name(), "PER_PREDICTION");
+/// ```
+enum MatchType {
+    /// Each labelled box gets one prior box.
+    Bipartite "BIPARTITE" = 0,
+    /// In addition, each prior box gets the labelled box that it overlaps enough.
+    PerPrediction "PER_PREDICTION" = 1,
+}
+
+/// Selection of prior boxes whose loss counts.
+///
+/// ```
+/// use cortado::proto;
+///
+/// assert_eq!(proto::multi_box_loss_parameter::MiningType::HardExample.as_str_name(), "HARD_EXAMPLE");
+/// ```
+enum MiningType {
+    /// All prior boxes.
+    None "NONE" = 0,
+    /// All matched prior boxes, and the others with the largest loss.
+    MaxNegative "MAX_NEGATIVE" = 1,
+    /// The prior boxes with the largest loss.
+    HardExample "HARD_EXAMPLE" = 2,
+}
+}
+}
+
+/// Enums of [`PriorBoxParameter`].
+pub mod prior_box_parameter {
+enumerations! {
+/// Meaning of the offsets that a net predicts relative to a prior box.
+///
+/// ```
+/// use cortado::proto;
+///
+/// assert_eq!(proto::prior_box_parameter::CodeType::CornerSize.as_str_name(), "CORNER_SIZE");
+/// ```
+enum CodeType {
+    /// Offsets of the four coordinates.
+    Corner "CORNER" = 1,
+    /// Offsets of the center, in widths and heights of the prior box, and logarithms of the ratios
+    /// of the width and the height.
+    CenterSize "CENTER_SIZE" = 2,
+    /// Offsets of the four coordinates, in widths and heights of the prior box.
+    CornerSize "CORNER_SIZE" = 3,
+}
+}
+}
+
+/// Enums of [`ResizeParameter`].
+pub mod resize_parameter {
+enumerations! {
+/// Shape of the resized image.
+///
+/// ```
+/// use cortado::proto;
+///
+/// assert_eq!(proto::resize_parameter::ResizeMode::FitLargeSizeAndPad.as_str_name(), "FIT_LARGE_SIZE_AND_PAD");
+/// ```
+enum ResizeMode as "Resize_mode" {
+    /// Exactly `height` and `width`, which may change the aspect ratio.
+    Warp "WARP" = 1,
+    /// The shorter side has the given length.
+    FitSmallSize "FIT_SMALL_SIZE" = 2,
+    /// The longer side has the given length, and a border fills the shorter side.
+    FitLargeSizeAndPad "FIT_LARGE_SIZE_AND_PAD" = 3,
+}
+
+/// Values of the border.
+///
+/// ```
+/// use cortado::proto;
+///
+/// assert_eq!(proto::resize_parameter::PadMode::RepeatNearest.as_str_name(), "REPEAT_NEAREST");
+/// ```
+enum PadMode as "Pad_mode" {
+    /// `pad_value`.
+    Constant "CONSTANT" = 1,
+    /// The image, mirrored.
+    Mirrored "MIRRORED" = 2,
+    /// The nearest pixel of the image.
+    RepeatNearest "REPEAT_NEAREST" = 3,
+}
+
+/// Interpolation between pixels, as in OpenCV.
+///
+/// ```
+/// use cortado::proto;
+///
+/// assert_eq!(proto::resize_parameter::InterpMode::Lanczos4.as_str_name(), "LANCZOS4");
+/// ```
+enum InterpMode as "Interp_mode" {
+    Linear "LINEAR" = 1,
+    Area "AREA" = 2,
+    Nearest "NEAREST" = 3,
+    Cubic "CUBIC" = 4,
+    Lanczos4 "LANCZOS4" = 5,
 }
 }
 }
