@@ -56,6 +56,7 @@ mod upgrade_net;
 mod upgrade_solver;
 
 use clap::{ColorChoice, CommandFactory, FromArgMatches, Parser, error::ErrorKind};
+use cortado::host::limit_simd;
 use failure_report::report_failure;
 use launch::Launch;
 use log_args::LogArgs;
@@ -66,6 +67,9 @@ use std::{
     path::Path,
     process::ExitCode,
 };
+
+/// Environment variable that limits the instruction sets of the host kernels.
+const SIMD_ENV: &str = "CORTADO_SIMD";
 
 /// Train, test, upgrade and inspect Caffe's models
 #[derive(Parser)]
@@ -141,6 +145,12 @@ fn main() -> ExitCode {
     match log.options(quiet, verbose, &program_name(), rank) {
         Ok(options) => logger::install(options),
         Err(error) => return report_failure(&error),
+    }
+    // The library only warns about an unknown name, because kernels cannot return an error for it.
+    if let Some(limit) = env::var_os(SIMD_ENV)
+        && let Err(error) = limit_simd(&limit.to_string_lossy())
+    {
+        return report_failure(&error.context(SIMD_ENV));
     }
     for flag in clap_args.unused_flags {
         log::warn!("{flag}: ignored, because the subcommand does not use it");

@@ -117,6 +117,25 @@ fn device_query_lists_devices_with_properties() {
 }
 
 #[test]
+fn environment_variable_limits_the_instruction_set() {
+    let folder = Folder::new("instruction-set");
+    let query = |limit: &str| {
+        folder.command("device-query --device cpu").env("CORTADO_SIMD", limit).output().unwrap()
+    };
+    let portable = String::from_utf8(query("portable").stdout).unwrap();
+    assert!(portable.contains("vector instructions"), "{portable}");
+    assert!(!portable.contains("AVX"), "{portable}");
+    let avx2 = String::from_utf8(query("avx2").stdout).unwrap();
+    assert!(!avx2.contains("AVX-512"), "{avx2}");
+    let unknown = query("sse9");
+    assert_eq!(unknown.status.code(), Some(1));
+    let error = String::from_utf8(unknown.stderr).unwrap();
+    for part in ["CORTADO_SIMD", "expected one of portable, avx2, avx512", "found `sse9`"] {
+        assert!(error.contains(part), "{error}");
+    }
+}
+
+#[test]
 fn quiet_and_verbose_set_the_log_level() {
     let folder = Folder::new("log-length");
     let quiet_run = folder.run("-q train --solver solver.prototxt").succeeded();

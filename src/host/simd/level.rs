@@ -1,7 +1,9 @@
-//! SIMD level of the processor, and the choice at run time among versions of a kernel compiled for
-//! each level.
+//! SIMD level at which kernels run, and the choice at run time among versions of a kernel compiled
+//! for each level.
 
 use crate::host::simd::fma::FmaMode;
+#[cfg(target_arch = "x86_64")]
+use crate::host::simd::limit::SimdLimit;
 #[cfg(target_arch = "x86_64")]
 use std::sync::LazyLock;
 
@@ -31,7 +33,8 @@ impl SimdLevel {
         Self::highest()
     }
 
-    /// Returns the highest SIMD level that the processor supports.
+    /// Returns the highest SIMD level that the processor supports and the process's [`SimdLimit`]
+    /// allows.
     #[inline(always)]
     pub(crate) fn highest() -> Self {
         #[cfg(target_arch = "x86_64")]
@@ -39,9 +42,10 @@ impl SimdLevel {
             // Detect the SIMD level only once, because checking all processor features on every
             // call would slow down short kernels.
             static HIGHEST: LazyLock<SimdLevel> = LazyLock::new(|| {
-                if has_avx512_features() {
+                let limit = SimdLimit::of_process();
+                if limit >= SimdLimit::Avx512 && has_avx512_features() {
                     SimdLevel::Avx512
-                } else if has_avx2_features() {
+                } else if limit >= SimdLimit::Avx2 && has_avx2_features() {
                     SimdLevel::Avx2
                 } else {
                     SimdLevel::Portable

@@ -2,6 +2,7 @@
 //! 16-bit elements.
 //!
 //! - [`fma`] computes `a·b + c` with the FMA instruction, or emulates the instruction.
+//! - [`limit`] is the limit that a user sets on instruction sets.
 //! - [`level`] detects the processor's SIMD level once. [`vectorized`] compiles a closure for every
 //!   SIMD level, and runs the version for the highest level that the processor supports. Most
 //!   kernels are plain loops in closures that are passed to [`vectorized`].
@@ -19,6 +20,7 @@ pub(crate) mod accumulator;
 pub(crate) mod dispatch;
 pub(crate) mod fma;
 pub(crate) mod level;
+pub(crate) mod limit;
 pub(crate) mod vector;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod x86;
@@ -27,3 +29,4 @@ pub(crate) mod x86;
 pub(crate) use level::has_avx512;
 pub use level::simd_instruction_set;
 pub(crate) use level::vectorized;
+pub use limit::limit_simd;

@@ -31,7 +31,7 @@ use crate::{
             },
         },
         cache::scratch::with_scratch,
-        simd::{level::SimdLevel, vectorized},
+        simd::{level::SimdLevel, limit::SimdLimit, vectorized},
     },
     op::{Gemm, Transpose},
 };
@@ -85,10 +85,14 @@ fn useful_share<H: Element>(op: &Gemm<H>) -> f64 {
     used_fraction(op.m, BLOCK_ROWS) * used_fraction(op.n, BLOCK_ROWS) * used_fraction(op.k, TILE_K)
 }
 
-/// Returns true if the processor has AMX for `bf16`, and Linux permits this process to use AMX.
+/// Returns true if the processor has AMX for `bf16`, and both Linux and the limit of this process
+/// permit AMX.
 pub(crate) fn is_available() -> bool {
     static AVAILABLE: LazyLock<bool> = LazyLock::new(|| {
-        SimdLevel::highest() == SimdLevel::Avx512 && has_tiles() && request_permission()
+        SimdLimit::of_process() == SimdLimit::All
+            && SimdLevel::highest() == SimdLevel::Avx512
+            && has_tiles()
+            && request_permission()
     });
     *AVAILABLE
 }
