@@ -191,8 +191,8 @@ fn golden_nets_agree() {
     models.compare(minimum(40, 20));
 }
 
-/// Exports LeNet and the nets of `examples/imagenet` with a batch of one image, and a fully
-/// convolutional net. AlexNet and CaffeNet get smaller images, so that their weights are smaller.
+/// Exports LeNet and the nets of `examples/imagenet` with a batch of one image, a fully
+/// convolutional net and a small SSD. AlexNet and CaffeNet get smaller images, so that their weights are smaller.
 #[test]
 fn whole_nets_agree() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -207,6 +207,7 @@ fn whole_nets_agree() {
         .collect();
     nets.push(("lenet", text("examples/digits/deploy.prototxt")));
     nets.push(("fcn", text("tests/onnx/fcn.prototxt")));
+    nets.push(("ssd", text("tests/opencv/ssd.prototxt")));
     for (name, text) in nets {
         let text = text.replace("dim: [10, 3, ", "dim: [1, 3, ").replace("dim: 10 }", "dim: 1 }");
         let definition = proto::parse_text(text, name).unwrap();
@@ -216,5 +217,5 @@ fn whole_nets_agree() {
         models.add(name, &mut net, ExportOptions::default());
         models.add(name, &mut net, ExportOptions { dynamic_batch: true });
     }
-    models.compare(12);
+    models.compare(14);
 }

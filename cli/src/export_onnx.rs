@@ -17,8 +17,9 @@ use std::path::PathBuf;
 ///
 /// The model computes the net's forward pass in the TEST phase. The inputs are the tops of Input
 /// layers and data layers; images must be transformed before they are passed to the model. Losses,
-/// Accuracy and Dropout are left out. Values have the names of their blobs. If a layer cannot be
-/// expressed in ONNX, the command names the layer and the reason, and writes no file.
+/// Accuracy, Dropout and DetectionOutput are left out. Values have the names of their blobs. If a
+/// layer cannot be expressed in ONNX, the command names the layer and the reason, and writes no
+/// file.
 #[derive(Args)]
 #[command(after_help = "Example: cortado export-onnx --model deploy.prototxt \
     --weights lenet_iter_10000.caffemodel -o lenet.onnx")]

@@ -1,8 +1,9 @@
 //! Neural network layers, of which nets are composed.
 //!
 //! Layers call the kernels of an [`AnyDevice`](crate::AnyDevice) and are generic over the element
-//! type. Only [`FilterLayer`] and [`Hdf5OutputLayer`] read the values of blobs on the host: the top
-//! shapes of `FilterLayer` depend on the selector's values, and `Hdf5OutputLayer` writes a file.
+//! type. Only [`FilterLayer`], [`DetectionOutputLayer`] and [`Hdf5OutputLayer`] read the values of
+//! blobs on the host: the top shapes of the first two depend on values, and `Hdf5OutputLayer` writes
+//! a file.
 //! [`LayerRegistry`] maps the `type` of a layer's definition to the constructor of the layer. Other
 //! crates can register further layer types.
 
@@ -22,6 +23,7 @@ mod weight_bias;
 mod linear;
 mod base_convolution;
 mod recurrent;
+mod detection_boxes;
 
 mod accuracy;
 mod arg_max;
@@ -35,6 +37,7 @@ mod convolution;
 mod crop;
 mod data;
 mod deconvolution;
+mod detection_output;
 mod dropout;
 mod dummy_data;
 mod eltwise;
@@ -55,9 +58,12 @@ mod memory_data;
 mod mvn;
 mod neuron;
 mod neuron_layers;
+mod normalize;
 mod parameter;
+mod permute;
 mod pooling;
 mod prelu;
+mod prior_box;
 mod python;
 mod reduction;
 mod reshape;
@@ -88,6 +94,7 @@ pub use convolution::ConvolutionLayer;
 pub use crop::CropLayer;
 pub use data::DataLayer;
 pub use deconvolution::DeconvolutionLayer;
+pub use detection_output::DetectionOutputLayer;
 pub use dropout::DropoutLayer;
 pub use dummy_data::DummyDataLayer;
 pub use eltwise::EltwiseLayer;
@@ -111,9 +118,12 @@ pub use neuron::{Neuron, NeuronGradient, NeuronLayer};
 pub use neuron_layers::{
     AbsVal, Bnll, Clip, Elu, Exp, Log, Power, Relu, Sigmoid, Swish, Tanh, Threshold,
 };
+pub use normalize::NormalizeLayer;
 pub use parameter::ParameterLayer;
+pub use permute::PermuteLayer;
 pub use pooling::PoolingLayer;
 pub use prelu::PreluLayer;
+pub use prior_box::PriorBoxLayer;
 pub use python::PythonLayer;
 pub use reduction::ReductionLayer;
 pub use registry::LayerRegistry;
@@ -131,7 +141,10 @@ pub use spp::SppLayer;
 pub use tile::TileLayer;
 
 #[cfg(feature = "onnx")]
-pub(crate) use {conv_geometry::spatial_axes, pooling::pooling_windows, spp::pyramid_windows};
+pub(crate) use {
+    conv_geometry::spatial_axes, pooling::pooling_windows, prior_box::PriorBoxes,
+    spp::pyramid_windows,
+};
 
 use crate::element::{Element, compiled_for};
 
@@ -154,6 +167,7 @@ impl<T: Element> LayerRegistry<T> {
             .with("Crop", CropLayer::new)
             .with("Data", DataLayer::new)
             .with("Deconvolution", DeconvolutionLayer::new)
+            .with("DetectionOutput", DetectionOutputLayer::new)
             .with("Dropout", DropoutLayer::new)
             .with("DummyData", DummyDataLayer::new)
             .with("Eltwise", EltwiseLayer::new)
@@ -175,9 +189,12 @@ impl<T: Element> LayerRegistry<T> {
             .with("MemoryData", MemoryDataLayer::new)
             .with("MultinomialLogisticLoss", ClassLossLayer::multinomial_logistic)
             .with("MVN", MvnLayer::new)
+            .with("Normalize", NormalizeLayer::new)
             .with("Parameter", ParameterLayer::new)
+            .with("Permute", PermuteLayer::new)
             .with("Pooling", PoolingLayer::new)
             .with("PReLU", PreluLayer::new)
+            .with("PriorBox", PriorBoxLayer::new)
             .with("Python", PythonLayer::new)
             .with("Reduction", ReductionLayer::new)
             .with("Reshape", ReshapeLayer::new)

@@ -1,4 +1,4 @@
-//! Export of BatchNorm, Scale, Bias, LRN, MVN and Softmax.
+//! Export of BatchNorm, Scale, Bias, LRN, MVN, Normalize and Softmax.
 
 use super::{layer_export::LayerExport, tensors::extents};
 use crate::{
@@ -139,6 +139,25 @@ pub(super) fn mvn(cx: &mut LayerExport<'_>) -> Result<()> {
         let deviation = cx.with_scalar("Add", &deviation, param.eps());
         y = cx.node("Div", &[&y, &deviation]).value();
     }
+    cx.set_top(0, &y);
+    Ok(())
+}
+
+/// Exports Normalize as a quotient of `x` and its norm, times the learned factors.
+pub(super) fn normalize(cx: &mut LayerExport<'_>) -> Result<()> {
+    let param = cx.param.norm_param.clone().unwrap_or_default();
+    let (x, rank) = (cx.bottom(0), cx.bottoms[0].shape.len());
+    let axes: Vec<i64> = (1..if param.across_spatial() { rank as i64 } else { 2 }).collect();
+    let axes = cx.integers(&axes);
+    let squares = cx.node("Mul", &[&x, &x]).value();
+    let sum = cx.node("ReduceSum", &[&squares, &axes]).value();
+    let sum = cx.with_scalar("Add", &sum, param.eps());
+    let norm = cx.node("Sqrt", &[&sum]).value();
+    let quotient = cx.node("Div", &[&x, &norm]).value();
+    let mut shape = vec![1; rank];
+    shape[1] = cx.params[0].count();
+    let scale = cx.parameter_as(0, &shape)?;
+    let y = cx.node("Mul", &[&quotient, &scale]).value();
     cx.set_top(0, &y);
     Ok(())
 }

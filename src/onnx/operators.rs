@@ -27,7 +27,8 @@ pub(super) fn role(param: &LayerParameter, is_loss: bool) -> Role {
     match param.r#type() {
         "Input" | "Data" | "ImageData" | "HDF5Data" | "MemoryData" | "WindowData" => Role::Input,
         "Split" | "Dropout" => Role::Alias,
-        "Accuracy" | "HDF5Output" => Role::LeftOut,
+        // The number of boxes that DetectionOutput returns depends on values.
+        "Accuracy" | "DetectionOutput" | "HDF5Output" => Role::LeftOut,
         "Silence" => Role::Silence,
         // The second top of SoftmaxWithLoss holds the probabilities, which the export must compute.
         "SoftmaxWithLoss" if param.top.len() > 1 => Role::Nodes,
@@ -64,10 +65,13 @@ pub(super) fn add_nodes(cx: &mut LayerExport<'_>) -> Result<()> {
         "LSTM" => recurrent::lstm(cx),
         "LSTMUnit" => recurrent::lstm_unit(cx),
         "MVN" => normalization::mvn(cx),
+        "Normalize" => normalization::normalize(cx),
         "Parameter" => shapes::parameter(cx),
+        "Permute" => shapes::permute(cx),
         "Pooling" => pooling::pooling(cx),
         "Power" => elementwise::power(cx),
         "PReLU" => elementwise::prelu(cx),
+        "PriorBox" => shapes::prior_box(cx),
         "Reduction" => shapes::reduction(cx),
         "ReLU" => elementwise::relu(cx),
         "RNN" => recurrent::rnn(cx),

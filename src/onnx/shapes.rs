@@ -4,6 +4,7 @@ use super::{layer_export::LayerExport, tensors::extents};
 use crate::{
     error::Result,
     filler::Filler,
+    layer::PriorBoxes,
     proto::{onnx::tensor_proto::DataType, reduction_parameter::ReductionOp},
 };
 
@@ -94,6 +95,29 @@ pub(super) fn crop(cx: &mut LayerExport<'_>) -> Result<()> {
             [starts, ends, axes].map(|values| cx.integers(&extents(&values)));
         y = cx.node("Slice", &[&y, &starts, &ends, &axes]).value();
     }
+    cx.set_top(0, &y);
+    Ok(())
+}
+
+/// Exports Permute as `Transpose`.
+pub(super) fn permute(cx: &mut LayerExport<'_>) -> Result<()> {
+    let order = cx.param.permute_param.clone().unwrap_or_default().order;
+    let mut order: Vec<i64> = order.into_iter().map(i64::from).collect();
+    let other_axes = (0..cx.bottoms[0].shape.len() as i64).filter(|axis| !order.contains(axis));
+    order.extend(other_axes.collect::<Vec<_>>());
+    let x = cx.bottom(0);
+    let y = cx.node("Transpose", &[&x]).ints("perm", &order).value();
+    cx.set_top(0, &y);
+    Ok(())
+}
+
+/// Exports PriorBox as a constant, because its values depend only on shapes.
+pub(super) fn prior_box(cx: &mut LayerExport<'_>) -> Result<()> {
+    let boxes = PriorBoxes::new(&cx.param.prior_box_param.clone().unwrap_or_default())?;
+    let image = (cx.bottoms.len() > 1).then(|| cx.shape(1)).transpose()?;
+    let values = boxes.values(&cx.shape(0)?, image.as_ref())?;
+    let shape = cx.tops[0].shape.clone();
+    let y = cx.floats(&shape, &values);
     cx.set_top(0, &y);
     Ok(())
 }

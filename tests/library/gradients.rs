@@ -150,6 +150,35 @@ fn gradients_of_mvn_match_finite_differences() {
 }
 
 #[test]
+fn gradients_of_normalize_match_finite_differences() {
+    let normalize = |more: &str, shape: &[usize]| {
+        layer(&format!("type: 'Normalize' norm_param {{ {more} }}")).bottom(shape)
+    };
+    let per_channel = "channel_shared: false scale_filler { type: 'uniform' min: 0.5 max: 2 }";
+    run([
+        normalize("", &[2, 3]),
+        normalize("", &[2, 3, 4, 2]).in_place(),
+        normalize("across_spatial: false", &[2, 3, 1, 5]),
+        normalize("across_spatial: false eps: 0.5", &[1, 4, 2, 3]).in_place(),
+        normalize(per_channel, &[2, 3, 5]),
+        normalize(&format!("across_spatial: false {per_channel}"), &[3, 2, 2, 3]),
+    ]);
+}
+
+#[test]
+fn gradients_of_permute_match_finite_differences() {
+    let permute = |order: &str, shape: &[usize]| {
+        layer(&format!("type: 'Permute' permute_param {{ order: {order} }}")).bottom(shape)
+    };
+    run([
+        permute("[0, 2, 3, 1]", &[2, 3, 4, 5]),
+        permute("[2]", &[2, 3, 4]),
+        permute("[1, 2, 0]", &[2, 3, 1]),
+        permute("[0]", &[2, 3]),
+    ]);
+}
+
+#[test]
 fn gradients_of_lrn_match_finite_differences() {
     let lrn = |more: &str, shape: &[usize]| {
         layer(&format!("type: 'LRN' lrn_param {{ {more} }}")).bottom(shape)

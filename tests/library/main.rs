@@ -53,6 +53,8 @@ mod upgrade;
 #[cfg(feature = "net")]
 mod data;
 #[cfg(feature = "net")]
+mod detection;
+#[cfg(feature = "net")]
 mod fillers;
 #[cfg(feature = "net")]
 mod fused;

@@ -1,0 +1,126 @@
+//! Boxes of detected objects: decoding of predicted offsets, overlaps and the suppression of
+//! overlapping boxes.
+
+use super::prelude::*;
+use crate::proto::{NonMaximumSuppressionParameter, prior_box_parameter::CodeType};
+
+/// The left, top, right and bottom edge of a box.
+pub(super) type Box = [f32; 4];
+
+/// How offsets that a net predicts relative to prior boxes become boxes.
+pub(super) struct BoxCoder {
+    pub(super) code: CodeType,
+    /// Whether the offsets are already scaled by the variances.
+    pub(super) has_scaled_offsets: bool,
+    /// Length by which a box exceeds the difference of its edges: 0 for edges as fractions of the
+    /// image's size, 1 for edges as indices of pixels.
+    pub(super) edge: f32,
+}
+
+impl BoxCoder {
+    /// Decodes the offsets `offsets` relative to the prior box `prior`.
+    ///
+    /// # Errors
+    /// Returns [`Error::InvalidData`] if the code type divides by the size of the prior box, but
+    /// this size is not positive.
+    pub(super) fn decode(&self, prior: Box, variance: Box, offsets: Box) -> Result<Box> {
+        let offsets: Box = match self.has_scaled_offsets {
+            true => offsets,
+            false => std::array::from_fn(|i| variance[i] * offsets[i]),
+        };
+        let size = [prior[2] - prior[0] + self.edge, prior[3] - prior[1] + self.edge];
+        if self.code != CodeType::Corner && !(size[0] > 0.0 && size[1] > 0.0) {
+            return invalid(format!(
+                "a prior box has the edges {prior:?}, so its width or height is not positive"
+            ));
+        }
+        Ok(match self.code {
+            CodeType::Corner => std::array::from_fn(|i| prior[i] + offsets[i]),
+            CodeType::CornerSize => std::array::from_fn(|i| prior[i] + offsets[i] * size[i % 2]),
+            CodeType::CenterSize => {
+                let center = |i: usize| offsets[i] * size[i] + (prior[i] + size[i] * 0.5);
+                let half = |i: usize| offsets[i + 2].exp() * size[i] * 0.5;
+                let edge = |i: usize, side: f32| center(i) + side * half(i);
+                [edge(0, -1.0), edge(1, -1.0), edge(0, 1.0), edge(1, 1.0)]
+            }
+        })
+    }
+
+    /// Returns the area of a box, or 0 if the box has negative width or height.
+    fn area(&self, [left, top, right, bottom]: Box) -> f32 {
+        if right < left || bottom < top {
+            return 0.0;
+        }
+        (right - left + self.edge) * (bottom - top + self.edge)
+    }
+
+    /// Returns the area of the intersection of two boxes divided by the area of their union.
+    fn overlap(&self, a: Box, b: Box) -> f32 {
+        if b[0] > a[2] || b[2] < a[0] || b[1] > a[3] || b[3] < a[1] {
+            return 0.0;
+        }
+        let [left, top] = [a[0].max(b[0]), a[1].max(b[1])];
+        let [right, bottom] = [a[2].min(b[2]), a[3].min(b[3])];
+        let intersection = self.area([left, top, right, bottom]);
+        match intersection > 0.0 {
+            true => intersection / (self.area(a) + self.area(b) - intersection),
+            false => 0.0,
+        }
+    }
+}
+
+/// Selection of boxes by score, without boxes that overlap a box with a higher score.
+pub(super) struct Suppression {
+    /// Scores must exceed this threshold.
+    pub(super) score_threshold: f32,
+    /// Largest overlap of two boxes that are both kept.
+    overlap_threshold: f32,
+    /// Factor for an overlap threshold above 0.5 after each kept box.
+    eta: f32,
+    /// Number of boxes with the highest scores that are compared.
+    top_k: Option<usize>,
+}
+
+impl Suppression {
+    /// Reads the fields of `nms_param`.
+    ///
+    /// # Errors
+    /// Returns [`Error::InvalidData`] if `nms_threshold` is negative, or `eta` not in (0, 1].
+    pub(super) fn new(
+        score_threshold: f32,
+        param: &NonMaximumSuppressionParameter,
+    ) -> Result<Self> {
+        let (overlap_threshold, eta) = (param.nms_threshold(), param.eta());
+        if overlap_threshold.is_nan() || overlap_threshold < 0.0 {
+            return invalid(format!(
+                "nms_param: nms_threshold must be 0 or more, found {overlap_threshold}"
+            ));
+        }
+        if !(eta > 0.0 && eta <= 1.0) {
+            return invalid(format!("nms_param: eta must be in (0, 1], found {eta}"));
+        }
+        let top_k = param.top_k.and_then(|top_k| usize::try_from(top_k).ok());
+        Ok(Self { score_threshold, overlap_threshold, eta, top_k })
+    }
+
+    /// Returns the indices of the kept boxes, by descending score. Of boxes with equal scores, the
+    /// first has priority.
+    pub(super) fn select(&self, coder: &BoxCoder, boxes: &[Box], scores: &[f32]) -> Vec<usize> {
+        let mut candidates: Vec<usize> =
+            (0..scores.len()).filter(|&i| scores[i] > self.score_threshold).collect();
+        candidates.sort_by(|&a, &b| scores[b].total_cmp(&scores[a]));
+        candidates.truncate(self.top_k.unwrap_or(usize::MAX));
+        let mut kept: Vec<usize> = Vec::new();
+        let mut threshold = self.overlap_threshold;
+        for i in candidates {
+            // A NaN overlap of boxes with infinite edges removes the box, as in the fork.
+            if kept.iter().all(|&other| coder.overlap(boxes[i], boxes[other]) <= threshold) {
+                kept.push(i);
+                if self.eta < 1.0 && threshold > 0.5 {
+                    threshold *= self.eta;
+                }
+            }
+        }
+        kept
+    }
+}
