@@ -26,6 +26,7 @@ impl CaffeLog {
                 seconds,
                 waited,
                 waited_for_processes,
+                exchanged,
                 display,
             } => {
                 let speed = passed as f64 / seconds.max(f64::MIN_POSITIVE);
@@ -42,6 +43,10 @@ impl CaffeLog {
                     let Some(wait) = wait else { continue };
                     let share = 100.0 * wait / seconds.max(f64::MIN_POSITIVE);
                     info!(target: TARGET, "    Waited for {awaited}: {wait:.3}s, {share:.1}% of the time");
+                }
+                if let (Some(exchanged), Some(wait)) = (exchanged, waited_for_processes) {
+                    let hidden = 100.0 * (1.0 - wait / exchanged.max(f64::MIN_POSITIVE)).max(0.0);
+                    info!(target: TARGET, "    Exchanged with other processes: {exchanged:.3}s, {hidden:.1}% of it hidden by computation");
                 }
                 info!(target: TARGET, "Iteration {iteration}, lr = {}", format_g(rate));
             }

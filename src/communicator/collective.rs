@@ -10,6 +10,13 @@ use crate::{
 };
 use std::{iter, ops::Range};
 
+/// The number of bytes of values that processes exchange and add before the next values. A piece
+/// stays in a second-level cache between its exchange, its addition and the exchange of the sums.
+/// Two processes on two cores (AMD EPYC of family 26, Open MPI 4.1.4) train AlexNet with 2.19
+/// iterations per second with pieces of 256 KiB, 2.20 with 1 MiB, 2.16 with 4 MiB and 1.97 with
+/// 64 MiB.
+const PIECE_BYTES: usize = 1 << 20;
+
 /// Adds the `values` of all processes elementwise, along a binary tree over the ranks. Afterwards,
 /// `values` holds the same sums in every process. All processes pass the same number of values.
 ///
@@ -40,26 +47,58 @@ use std::{iter, ops::Range};
 /// Returns [`Error::InvalidInput`] if the number of processes is not a power of two, and any error
 /// from [`Communicator::exchange`]. After an error, `values` is unspecified.
 pub fn sum_tree<T: Element>(communicator: &mut dyn Communicator, values: &mut [T]) -> Result<()> {
-    let (rank, size) = (communicator.rank(), power_of_two_size(communicator, "sum_tree")?);
-    let mut received = vec![T::zeroed(); values.len().div_ceil(2)];
+    scaled_sum_tree(communicator, values, T::acc(1.0))
+}
+
+/// Adds the `values` of all processes as [`sum_tree`] does, and multiplies each sum by `scale`. The
+/// process that computes a sum also multiplies it, and rounds the product to `T`.
+///
+/// # Errors
+/// Returns the errors of [`sum_tree`].
+pub(crate) fn scaled_sum_tree<T: Element>(
+    communicator: &mut dyn Communicator,
+    values: &mut [T],
+    scale: T::Acc,
+) -> Result<()> {
+    power_of_two_size(communicator, "sum_tree")?;
+    if communicator.size() == 1 {
+        values.iter_mut().for_each(|value| *value = T::from_acc(value.to_acc() * scale));
+        return Ok(());
+    }
+    let piece_len = (PIECE_BYTES / size_of::<T>()).max(1);
+    let mut received = vec![T::zeroed(); values.len().min(piece_len).div_ceil(2)];
+    values
+        .chunks_mut(piece_len)
+        .try_for_each(|piece| sum_piece(communicator, piece, scale, &mut received))
+}
+
+/// Adds one piece of the values. `received` has room for half of the piece.
+fn sum_piece<T: Element>(
+    communicator: &mut dyn Communicator,
+    values: &mut [T],
+    scale: T::Acc,
+    received: &mut [T],
+) -> Result<()> {
+    let (rank, size) = (communicator.rank(), communicator.size());
     // `own` is the range of values whose sums this process still computes. `split_ranges` are the
     // ranges before each split.
     let mut own = 0..values.len();
     let mut split_ranges = Vec::new();
     for distance in distances(size) {
         let peer = rank ^ distance;
-        split_ranges.push(own.clone());
+        split_ranges.push((distance, own.clone()));
         let (kept, sent) = halves(&own, rank < peer);
         let other = &mut received[..kept.len()];
         communicator.exchange(peer, T::bytes_of(&values[sent]), T::bytes_of_mut(other))?;
+        let factor = if 2 * distance == size { scale } else { T::acc(1.0) };
         for (value, &other) in values[kept.clone()].iter_mut().zip(&*other) {
             let (lower, upper) = if rank < peer { (*value, other) } else { (other, *value) };
-            *value = T::from_acc(lower.to_acc() + upper.to_acc());
+            let sum = T::from_acc(lower.to_acc() + upper.to_acc());
+            *value = T::from_acc(sum.to_acc() * factor);
         }
         own = kept;
     }
-    for (distance, whole) in distances(size).zip(split_ranges).collect::<Vec<_>>().into_iter().rev()
-    {
+    for (distance, whole) in split_ranges.into_iter().rev() {
         let peer = rank ^ distance;
         let (kept, missing) = halves(&whole, rank < peer);
         let (lower, upper) = values.split_at_mut(kept.start.max(missing.start));
@@ -113,6 +152,29 @@ pub fn all_gather(communicator: &mut dyn Communicator, message: &[u8]) -> Result
         messages.append(&mut other_messages);
     }
     Ok(messages)
+}
+
+/// Sends one byte to all processes. Returns the bytes of all processes in the order of their ranks.
+/// Takes half of the exchanges of [`all_gather`], which also exchanges the lengths of the messages.
+///
+/// # Errors
+/// Returns [`Error::InvalidInput`] if the number of processes is not a power of two, and any error
+/// from [`Communicator::exchange`].
+#[cfg(feature = "net")]
+pub(crate) fn gather_bytes(communicator: &mut dyn Communicator, own: u8) -> Result<Vec<u8>> {
+    let (rank, size) = (communicator.rank(), power_of_two_size(communicator, "gather_bytes")?);
+    // The bytes of an aligned group of `distance` ranks, which contains this process.
+    let mut bytes = vec![own];
+    for distance in distances(size) {
+        let peer = rank ^ distance;
+        let mut received = vec![0; distance];
+        communicator.exchange(peer, &bytes, &mut received)?;
+        if peer < rank {
+            std::mem::swap(&mut bytes, &mut received);
+        }
+        bytes.append(&mut received);
+    }
+    Ok(bytes)
 }
 
 /// Returns the number of processes. Fails unless the number is a power of two.

@@ -10,6 +10,8 @@ mod tests;
 mod thread;
 
 pub use collective::{all_gather, sum_tree};
+#[cfg(feature = "net")]
+pub(crate) use collective::{gather_bytes, scaled_sum_tree};
 pub use thread::ThreadCommunicator;
 
 use crate::error::Result;

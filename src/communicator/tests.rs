@@ -1,6 +1,8 @@
 //! Tests of communicators of threads, and of the operations on values of all processes.
 
 use super::{Communicator, ThreadCommunicator, all_gather, sum_tree};
+#[cfg(feature = "net")]
+use super::{gather_bytes, scaled_sum_tree};
 use crate::{
     element::{Element, f16},
     error::{Error, Result},
@@ -57,6 +59,50 @@ fn sums_of_all_processes_follow_the_binary_tree_over_ranks() {
             check_sums::<f64>(size, count);
             check_sums::<f16>(size, count);
         }
+    }
+}
+
+/// The values are divided into pieces of 1 MiB, of which the last is shorter.
+#[test]
+fn sums_of_several_pieces_follow_the_binary_tree_over_ranks() {
+    for size in [2, 4] {
+        check_sums::<f32>(size, 600_001);
+        check_sums::<f16>(size, 600_001);
+    }
+}
+
+/// Some of the scaled sums are subnormal, so that the multiplication rounds.
+#[cfg(feature = "net")]
+#[test]
+fn scaled_sums_are_rounded_before_and_after_the_multiplication() {
+    let value = |rank: usize, index: usize| f16::from_f64((rank + 2) as f64 * 6e-8 * index as f64);
+    for size in [1, 2, 4, 8] {
+        let sums = run(size, |mut communicator| {
+            let rank = communicator.rank();
+            let mut values: Vec<f16> = (0..1001).map(|index| value(rank, index)).collect();
+            scaled_sum_tree(&mut communicator, &mut values, 0.125).map(|()| values)
+        });
+        let expected = |index| {
+            let values: Vec<f16> = (0..size).map(|rank| value(rank, index)).collect();
+            f16::from_f64(tree_sum(&values).to_f64() / 8.0)
+        };
+        let expected: Vec<f16> = (0..1001).map(expected).collect();
+        for found in sums {
+            assert_eq!(found.unwrap(), expected, "{size} processes");
+        }
+    }
+}
+
+#[cfg(feature = "net")]
+#[test]
+fn gathered_bytes_are_in_the_order_of_ranks() {
+    for size in [1, 2, 4, 8] {
+        let expected: Vec<u8> = (0..size).map(|rank| 10 + rank as u8).collect();
+        let gathered = run(size, |mut communicator| {
+            let own = 10 + communicator.rank() as u8;
+            gather_bytes(&mut communicator, own).unwrap()
+        });
+        assert_eq!(gathered, vec![expected; size]);
     }
 }
 

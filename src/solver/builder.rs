@@ -257,6 +257,7 @@ impl<T: Element> SolverBuilder<T> {
                 iteration: 0,
                 data_wait: Duration::ZERO,
                 process_wait: Duration::ZERO,
+                exchange_time: Duration::ZERO,
             },
             on_nan: OnNan::default(),
             warned: false,

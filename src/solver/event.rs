@@ -81,6 +81,11 @@ pub enum Event<'a> {
         /// The part of `seconds` for which the solver waited for other processes; `None` in a run
         /// with one process.
         waited_for_processes: Option<f64>,
+        /// The number of seconds for which the solver's communication thread exchanged data with
+        /// other processes since the previous `Displayed` event; `None` in a run with one process.
+        /// The solver computes during exchanges, and waits only for their ends: computation hides
+        /// `exchanged` minus `waited_for_processes`.
+        exchanged: Option<f64>,
         /// The number of iterations between two `Displayed` events.
         display: usize,
     },

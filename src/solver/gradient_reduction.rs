@@ -5,28 +5,35 @@ use super::{
     processes::{Pending, Processes},
 };
 use crate::{
-    blob::Blob, device::AnyDevice, element::Element, error::Result, kernel::traits::*, net::Net,
+    blob::Blob,
+    communicator::{Communicator, scaled_sum_tree},
+    device::AnyDevice,
+    element::Element,
+    error::Result,
+    kernel::traits::*,
+    net::Net,
 };
-use std::ops::Range;
 
-/// The number of bytes of gradients from which the solver starts an exchange. Smaller buckets leave
-/// earlier, but each bucket costs 2·log₂ P times the latency of an exchange. The bits of the sums do
-/// not depend on the buckets, because a sum of gradients is computed element by element.
+/// The number of bytes from which a gradient is exchanged by itself, in place. Smaller gradients wait
+/// for those of further layers, and are copied to a bucket of at least this number of bytes, because
+/// each bucket costs 2·log₂ P times the latency of an exchange. The limit is the length of the pieces
+/// of [`scaled_sum_tree`]: longer buckets would only leave later.
 const BUCKET_BYTES: usize = 1 << 20;
 
 /// The gradients of the train nets of a process, which are added as soon as a layer's backward pass
-/// in the last net is complete, and then sent to the other processes in buckets.
+/// in the last net is complete, and then averaged over all processes on the communication thread.
 pub(super) struct GradientReduction<T: Element> {
     device: AnyDevice,
     /// The gradients in the order in which the backward pass completes them.
     gradients: Vec<Gradient<T>>,
     /// The number of gradients that are complete.
     complete: usize,
-    /// The values of complete gradients that have not been sent yet, and the first of these
-    /// gradients.
-    bucket: Vec<T>,
-    bucket_start: usize,
-    sent: Vec<Bucket<T>>,
+    /// The factor of the sums over all shards: one divided by the number of shards.
+    scale: T::Acc,
+    /// Complete gradients below [`BUCKET_BYTES`] that have not been sent yet, and their bytes.
+    bucket: Vec<Blob<T>>,
+    bucket_bytes: usize,
+    sent: Vec<Pending<()>>,
 }
 
 /// The gradients of one parameter in each train net of the process.
@@ -34,12 +41,6 @@ struct Gradient<T: Element> {
     /// The first layer that uses the parameter: the backward pass reaches this layer last.
     layer: usize,
     blobs: Vec<Blob<T>>,
-}
-
-/// The sums of some of the gradients over all processes.
-struct Bucket<T: Element> {
-    gradients: Range<usize>,
-    sums: Pending<Vec<T>>,
 }
 
 impl<T: Element> GradientReduction<T> {
@@ -63,8 +64,9 @@ impl<T: Element> GradientReduction<T> {
             device: nets.train.device().clone(),
             gradients,
             complete: 0,
+            scale: T::acc(1.0 / shards as f64),
             bucket: Vec::new(),
-            bucket_start: 0,
+            bucket_bytes: 0,
             sent: Vec::new(),
         }
     }
@@ -79,47 +81,77 @@ impl<T: Element> GradientReduction<T> {
             gradient.add(&self.device)?;
             self.complete += 1;
             if processes.size() > 1 {
-                self.bucket.extend_from_slice(gradient.blobs[0].diff()?.host()?);
-                if size_of_val(&self.bucket[..]) >= BUCKET_BYTES {
-                    self.send(processes)?;
-                }
+                let blob = gradient.blobs[0].share();
+                // Downloads the gradient here, because this thread uses the device.
+                blob.diff()?.host()?;
+                self.send(blob, processes)?;
             }
         }
         Ok(())
     }
 
-    fn send(&mut self, processes: &Processes) -> Result<()> {
-        let gradients = self.bucket_start..self.complete;
-        if !gradients.is_empty() {
-            let sums = processes.start_sum(std::mem::take(&mut self.bucket))?;
-            self.sent.push(Bucket { gradients, sums });
-            self.bucket_start = self.complete;
+    /// Sends a gradient, or adds a small gradient to the bucket and sends a full bucket.
+    fn send(&mut self, gradient: Blob<T>, processes: &Processes) -> Result<()> {
+        let bytes = gradient.count() * size_of::<T>();
+        if bytes >= BUCKET_BYTES {
+            return self.send_all(vec![gradient], processes);
         }
+        self.bucket.push(gradient);
+        self.bucket_bytes += bytes;
+        if self.bucket_bytes >= BUCKET_BYTES { self.send_bucket(processes) } else { Ok(()) }
+    }
+
+    fn send_bucket(&mut self, processes: &Processes) -> Result<()> {
+        self.bucket_bytes = 0;
+        match std::mem::take(&mut self.bucket) {
+            bucket if bucket.is_empty() => Ok(()),
+            bucket => self.send_all(bucket, processes),
+        }
+    }
+
+    fn send_all(&mut self, gradients: Vec<Blob<T>>, processes: &Processes) -> Result<()> {
+        let scale = self.scale;
+        let means = processes.start(move |communicator| average(communicator, &gradients, scale));
+        self.sent.push(means?);
         Ok(())
     }
 
-    /// Waits for the sums, and replaces the gradients of the first train net of the process by the
-    /// means over all shards.
-    pub(super) fn finish(mut self, processes: &mut Processes, shards: usize) -> Result<()> {
+    /// Waits until the gradients of the first train net of the process are the means over all
+    /// shards.
+    pub(super) fn finish(mut self, processes: &mut Processes) -> Result<()> {
         self.after_layer(0, processes)?;
         if processes.size() > 1 {
-            self.send(processes)?;
+            self.send_bucket(processes)?;
+            return self.sent.into_iter().try_for_each(|means| processes.wait(means));
         }
-        for Bucket { gradients, sums } in self.sent {
-            let sums = processes.wait(sums)?;
-            let mut sums = &sums[..];
-            for gradient in &self.gradients[gradients] {
-                let blob = &gradient.blobs[0];
-                let (first, rest) = sums.split_at(blob.count());
-                blob.diff_mut()?.host_write_only()?.copy_from_slice(first);
-                sums = rest;
-            }
-        }
-        let scale = T::acc(1.0 / shards as f64);
         self.gradients.iter().try_for_each(|gradient| {
-            self.device.scal(scale, gradient.blobs[0].diff_mut()?.view_mut())
+            self.device.scal(self.scale, gradient.blobs[0].diff_mut()?.view_mut())
         })
     }
+}
+
+/// Replaces the gradients by their sums over all processes, times `scale`. Several gradients are
+/// copied to one buffer, so that they take one exchange; a single gradient is not copied.
+fn average<T: Element>(
+    communicator: &mut dyn Communicator,
+    gradients: &[Blob<T>],
+    scale: T::Acc,
+) -> Result<()> {
+    if let [gradient] = gradients {
+        return scaled_sum_tree(communicator, gradient.diff_mut()?.host_mut()?, scale);
+    }
+    let mut values = Vec::with_capacity(gradients.iter().map(Blob::count).sum());
+    for gradient in gradients {
+        values.extend_from_slice(gradient.diff()?.host()?);
+    }
+    scaled_sum_tree(communicator, &mut values, scale)?;
+    let mut means = &values[..];
+    for gradient in gradients {
+        let (first, rest) = means.split_at(gradient.count());
+        gradient.diff_mut()?.host_write_only()?.copy_from_slice(first);
+        means = rest;
+    }
+    Ok(())
 }
 
 impl<T: Element> Gradient<T> {

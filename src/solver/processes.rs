@@ -2,14 +2,14 @@
 
 use super::event::Action;
 use crate::{
-    communicator::{Communicator, all_gather, sum_tree},
+    communicator::{Communicator, all_gather, gather_bytes, scaled_sum_tree},
     element::Element,
     error::{Error, Result},
 };
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
         mpsc::{Receiver, Sender, channel},
     },
     thread::{self, JoinHandle},
@@ -32,11 +32,17 @@ struct CommunicationThread {
     jobs: Sender<Job>,
     /// Whether the thread must drop the communicator without running the remaining jobs.
     must_leave: Arc<AtomicBool>,
+    /// The total time in nanoseconds for which the thread has run jobs.
+    busy: Arc<AtomicU64>,
     handle: JoinHandle<()>,
 }
 
 /// The result of a job that the communication thread may not have run yet.
-pub(super) struct Pending<R>(Receiver<Result<R>>);
+pub(super) enum Pending<R> {
+    Started(Receiver<Result<R>>),
+    /// In a run with one process, the result is there at once.
+    Ready(R),
+}
 
 /// The actions that all processes take after an iteration or before a batch of a test, because one
 /// of the processes requested them.
@@ -69,19 +75,24 @@ impl Processes {
         let (jobs, queue) = channel::<Job>();
         let must_leave = Arc::new(AtomicBool::new(false));
         let stops = Arc::clone(&must_leave);
+        let busy = Arc::new(AtomicU64::new(0));
+        let total = Arc::clone(&busy);
         let run = move || {
             for job in queue {
                 if stops.load(Ordering::Acquire) {
                     break;
                 }
+                let start = Instant::now();
                 job(&mut *communicator);
+                let nanoseconds = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+                total.fetch_add(nanoseconds, Ordering::Relaxed);
             }
         };
         let builder = thread::Builder::new().name("cortado-exchange".into());
         let handle = builder.spawn(run).map_err(|error| {
             Error::InvalidData(format!("cannot start the communication thread: {error}"))
         })?;
-        let thread = Some(CommunicationThread { jobs, must_leave, handle });
+        let thread = Some(CommunicationThread { jobs, must_leave, busy, handle });
         Ok(Self { rank, size, thread, waited: Duration::ZERO })
     }
 
@@ -99,6 +110,13 @@ impl Processes {
         (self.size > 1).then_some(self.waited)
     }
 
+    /// Returns the total time for which the communication thread has exchanged data with other
+    /// processes; `None` in a run with one process.
+    pub(super) fn exchanged(&self) -> Option<Duration> {
+        let thread = self.thread.as_ref()?;
+        Some(Duration::from_nanos(thread.busy.load(Ordering::Relaxed)))
+    }
+
     /// Leaves the run after an error, so that the exchanges of the other processes with this process
     /// fail. Does not wait for exchanges that have started.
     pub(super) fn leave(&mut self) {
@@ -108,7 +126,7 @@ impl Processes {
     }
 
     /// Starts a job on the communication thread, after all earlier jobs.
-    fn start<R: Send + 'static>(
+    pub(super) fn start<R: Send + 'static>(
         &self,
         job: impl FnOnce(&mut dyn Communicator) -> Result<R> + Send + 'static,
     ) -> Result<Pending<R>> {
@@ -118,15 +136,19 @@ impl Processes {
             let _ = sender.send(job(communicator));
         });
         match &self.thread {
-            Some(thread) if thread.jobs.send(job).is_ok() => Ok(Pending(result)),
+            Some(thread) if thread.jobs.send(job).is_ok() => Ok(Pending::Started(result)),
             _ => Err(self.has_left()),
         }
     }
 
     /// Waits for the result of a job.
     pub(super) fn wait<R>(&mut self, pending: Pending<R>) -> Result<R> {
+        let receiver = match pending {
+            Pending::Started(receiver) => receiver,
+            Pending::Ready(result) => return Ok(result),
+        };
         let start = Instant::now();
-        let result = pending.0.recv();
+        let result = receiver.recv();
         self.waited += start.elapsed();
         result.unwrap_or_else(|_| Err(self.has_left()))
     }
@@ -148,18 +170,20 @@ impl Processes {
         self.wait(pending)
     }
 
-    /// Starts to add the values of all processes along the binary tree over ranks.
-    pub(super) fn start_sum<T: Element>(&self, mut values: Vec<T>) -> Result<Pending<Vec<T>>> {
-        self.start(move |communicator| sum_tree(communicator, &mut values).map(|()| values))
-    }
-
-    /// Adds the values of all processes along the binary tree over ranks.
-    pub(super) fn sum<T: Element>(&mut self, values: Vec<T>) -> Result<Vec<T>> {
+    /// Starts to add the values of all processes along the binary tree over ranks, and to multiply
+    /// the sums by `scale`.
+    pub(super) fn start_scaled_sum<T: Element>(
+        &self,
+        mut values: Vec<T>,
+        scale: T::Acc,
+    ) -> Result<Pending<Vec<T>>> {
         if self.size == 1 {
-            return Ok(values);
+            values.iter_mut().for_each(|value| *value = T::from_acc(value.to_acc() * scale));
+            return Ok(Pending::Ready(values));
         }
-        let pending = self.start_sum(values)?;
-        self.wait(pending)
+        self.start(move |communicator| {
+            scaled_sum_tree(communicator, &mut values, scale).map(|()| values)
+        })
     }
 
     /// Returns the actions that any process requests.
@@ -169,8 +193,14 @@ impl Processes {
             Action::Snapshot => 1,
             Action::Stop => 2,
         };
-        let actions = self.all_gather(vec![own])?;
-        let requested = |action: u8| actions.iter().any(|message| message.first() == Some(&action));
+        let actions = match self.size {
+            1 => vec![own],
+            _ => {
+                let pending = self.start(move |communicator| gather_bytes(communicator, own))?;
+                self.wait(pending)?
+            }
+        };
+        let requested = |action: u8| actions.contains(&action);
         Ok(Agreed { snapshot: requested(1), stop: requested(2) })
     }
 }

@@ -5,7 +5,11 @@
 //! of a process, then those of the processes. The results of a run therefore do not depend on the
 //! number P of processes.
 
-use super::training_run::Solver;
+use super::{
+    processes::{Pending, Processes},
+    shard_range::ShardRange,
+    training_run::Solver,
+};
 use crate::{element::Element, error::Result, net::Net};
 
 /// Adds lists of equal length elementwise, in pairs of neighbours, until one list is left.
@@ -23,16 +27,22 @@ fn tree_sum<T: Element>(mut lists: Vec<Vec<T>>) -> Vec<T> {
     lists.pop().unwrap_or_default()
 }
 
+/// Starts to compute the elementwise mean of the lists of all shards. The caller passes in `own` the
+/// lists of the shards of this process, all of the same length.
+pub(super) fn start_mean<V: Element>(
+    processes: &Processes,
+    shards: ShardRange,
+    own: Vec<Vec<V>>,
+) -> Result<Pending<Vec<V>>> {
+    processes.start_scaled_sum(tree_sum(own), V::acc(1.0 / shards.count as f64))
+}
+
 impl<T: Element> Solver<T> {
     /// Returns the elementwise mean of the lists of all shards. The caller passes in `own` the
     /// lists of the shards of this process, all of the same length.
     pub(super) fn mean_over_shards<V: Element>(&mut self, own: Vec<Vec<V>>) -> Result<Vec<V>> {
-        let mut sums = self.processes.sum(tree_sum(own))?;
-        let scale = V::acc(1.0 / self.shards.count as f64);
-        if self.shards.count > 1 {
-            sums.iter_mut().for_each(|sum| *sum = V::from_acc(sum.to_acc() * scale));
-        }
-        Ok(sums)
+        let mean = start_mean(&self.processes, self.shards, own)?;
+        self.processes.wait(mean)
     }
 
     /// Calls `value` with the train net of each shard of this process, and returns the mean of the

@@ -4,6 +4,7 @@ use super::{
     event::Event,
     gradient_reduction::GradientReduction,
     score::{Score, scores},
+    shards::start_mean,
     smoothed_loss::SmoothedLoss,
     training_run::{LastDisplay, Solver},
 };
@@ -13,7 +14,10 @@ use crate::{
     kernel::traits::*,
     net::Net,
 };
-use std::time::{Duration, Instant};
+use std::{
+    mem,
+    time::{Duration, Instant},
+};
 
 impl<T: Element> Solver<T> {
     /// Trains until `max_iter` updates are made, with the tests and snapshots that the definition
@@ -141,6 +145,7 @@ impl<T: Element> Solver<T> {
         let is_traced = self.param.debug_info() && self.is_due(self.param.display());
         let mut reduction = GradientReduction::new(&self.nets, self.shards.count);
         let mut losses = Vec::with_capacity(self.shards.own);
+        let mut mean_loss = None;
         for shard in 0..self.shards.own {
             let mut loss = 0.0;
             for pass in 1..=pass_count {
@@ -150,26 +155,44 @@ impl<T: Element> Solver<T> {
                 }
                 let Some(net) = self.nets.shards_mut().nth(shard) else { continue };
                 loss += net.forward()?;
-                // The gradients of the other shards of this process are complete.
-                if pass == pass_count && shard + 1 == self.shards.own && self.shards.count > 1 {
-                    net.backward_with(&mut |layer| reduction.after_layer(layer, &self.processes))?;
-                } else {
+                let is_last = pass == pass_count && shard + 1 == self.shards.own;
+                if !is_last || self.shards.count == 1 {
                     net.backward()?;
+                    continue;
                 }
+                // The losses and the gradients of the other shards of this process are complete. The
+                // backward pass runs while processes exchange losses and gradients.
+                losses.push(vec![loss / f64::from(pass_count)]);
+                let own = mem::take(&mut losses);
+                mean_loss = Some(start_mean(&self.processes, self.shards, own)?);
+                net.backward_with(&mut |layer| reduction.after_layer(layer, &self.processes))?;
             }
-            losses.push(vec![loss / f64::from(pass_count)]);
+            if mean_loss.is_none() {
+                losses.push(vec![loss / f64::from(pass_count)]);
+            }
         }
         if self.shards.count > 1 {
-            reduction.finish(&mut self.processes, self.shards.count)?;
+            reduction.finish(&mut self.processes)?;
         }
         self.average_statistics()?;
-        Ok(self.mean_over_shards(losses)?.into_iter().sum())
+        let mean_loss = match mean_loss {
+            Some(mean_loss) => self.processes.wait(mean_loss)?,
+            None => self.mean_over_shards(losses)?,
+        };
+        Ok(mean_loss.into_iter().sum())
     }
 
     fn progress(&self) -> LastDisplay {
         let data_wait = self.data_wait_time().unwrap_or_default();
         let process_wait = self.processes.waited().unwrap_or_default();
-        LastDisplay { time: Instant::now(), iteration: self.iteration, data_wait, process_wait }
+        let exchange_time = self.processes.exchanged().unwrap_or_default();
+        LastDisplay {
+            time: Instant::now(),
+            iteration: self.iteration,
+            data_wait,
+            process_wait,
+            exchange_time,
+        }
     }
 
     fn report_iteration(&mut self, loss: f64, smoothed: f64, rate: f64) -> Result<()> {
@@ -190,6 +213,9 @@ impl<T: Element> Solver<T> {
             let waited = waited.map(|waited| waited.saturating_sub(last.data_wait).as_secs_f64());
             let waited_for_processes = waited_for_processes
                 .map(|waited| waited.saturating_sub(last.process_wait).as_secs_f64());
+            let exchanged = self.processes.exchanged();
+            let exchanged =
+                exchanged.map(|time| time.saturating_sub(last.exchange_time).as_secs_f64());
             let display = usize::try_from(self.param.display()).unwrap_or(0);
             let loss = smoothed;
             self.observers.notify(&Event::Displayed {
@@ -201,6 +227,7 @@ impl<T: Element> Solver<T> {
                 seconds,
                 waited,
                 waited_for_processes,
+                exchanged,
                 display,
             });
             self.last_display = self.progress();

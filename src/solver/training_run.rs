@@ -81,6 +81,7 @@ pub(super) struct LastDisplay {
     pub(super) iteration: usize,
     pub(super) data_wait: Duration,
     pub(super) process_wait: Duration,
+    pub(super) exchange_time: Duration,
 }
 
 impl<T: Element> Solver<T> {

@@ -69,6 +69,7 @@ fn object(event: &Event<'_>) -> Option<Value> {
             seconds,
             waited,
             waited_for_processes,
+            exchanged,
             ..
         } => json!({
             "event": "display",
@@ -79,6 +80,7 @@ fn object(event: &Event<'_>) -> Option<Value> {
             "iterations_per_second": passed as f64 / seconds.max(f64::MIN_POSITIVE),
             "waited": waited,
             "waited_for_processes": waited_for_processes,
+            "exchanged": exchanged,
         }),
         Event::Diverged { iteration, loss, first, shard } => json!({
             "event": "diverged",

@@ -64,6 +64,9 @@ fn snapshots_do_not_depend_on_the_number_of_processes() {
         assert_eq!(displays, 4, "{:#?}", result.log);
         let waits = result.log.iter().filter(|line| line.contains("Waited for other processes"));
         assert_eq!(waits.count(), if size == 1 { 0 } else { 4 });
+        let is_exchange = |line: &&String| line.contains("Exchanged with other processes: ");
+        let exchanges = result.log.iter().filter(is_exchange).count();
+        assert_eq!(exchanges, if size == 1 { 0 } else { 4 });
     }
 }
 
