@@ -44,6 +44,7 @@
 //! | write a layer | `Layer` and `LayerRegistry` (feature `net`) |
 //! | write a device | [`guide`], [`Memory`] and [`kernel`] |
 //! | find out which data is copied, and why | [`ledger`] |
+//! | see on a timeline what a program does | [`trace`] |
 //! | call a kernel on slices, without blobs | [`kernel::slices`] |
 //!
 //! | type | use it for |
@@ -121,7 +122,7 @@ pub use crate::{
     element::{DType, Element, Storable, bf16, f16},
     error::{Error, Result},
     filler::Filler,
-    memory::{Head, Memory, Src, SyncedMemory, View, ViewMut, ledger},
+    memory::{Head, Memory, Src, SyncedMemory, View, ViewMut, ledger, trace},
     shape::Shape,
 };
 #[cfg(feature = "net")]

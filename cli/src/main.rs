@@ -51,6 +51,7 @@ mod table;
 mod terminal;
 mod test;
 mod time;
+mod trace_args;
 mod train;
 mod upgrade_net;
 mod upgrade_solver;

@@ -8,6 +8,7 @@ use super::{
     net_state_args::NetStateArgs,
     output::print,
     signals::{SecondSignal, stop_flag},
+    trace_args::{TraceArgs, TraceRecording},
 };
 use clap::Args;
 use cortado::{
@@ -40,12 +41,21 @@ pub(super) struct Test {
     #[command(flatten)]
     net_state: NetStateArgs,
     #[command(flatten)]
+    trace: TraceArgs,
+    #[command(flatten)]
     device: DeviceArgs,
 }
 
 impl Test {
     pub(super) fn run(self) -> Result<()> {
+        let recording = self.trace.start(None)?;
+        let outcome = self.run_in(&recording);
+        recording.finish(outcome)
+    }
+
+    fn run_in(self, recording: &TraceRecording) -> Result<()> {
         let device = &self.device.open()?;
+        recording.record_queue(device)?;
         let mut definition = read_net(&self.model)?;
         self.net_state.apply(definition.state.get_or_insert_default());
         let builder = Net::<f32>::builder(device).phase(Phase::Test);

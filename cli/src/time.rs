@@ -8,13 +8,15 @@ use super::{
     net_state_args::{NetStateArgs, PhaseArg},
     output::print,
     processes::Processes,
+    signals::{SecondSignal, stop_flag},
     table::{align_columns, milliseconds},
+    trace_args::{TraceArgs, TraceRecording},
 };
 use clap::Args;
 use cortado::device::AnyDevice;
 use cortado::kernel::traits::*;
 use cortado::{
-    error::Result,
+    error::{Error, Result},
     memory::{MemoryUsage, PoolUsage},
     net::{MemoryUse, Net},
     proto::{LayerParameter, read_net},
@@ -22,6 +24,7 @@ use cortado::{
 use std::{
     fs,
     path::PathBuf,
+    sync::atomic::Ordering::Relaxed,
     time::{Duration, Instant},
 };
 
@@ -44,6 +47,9 @@ use layer_passes::{backward_layers, forward_layers};
 /// no separate forward time: the table shows `above`, and the preceding row includes the
 /// activation. The times of data layers include the wait for data, whose mean the command also
 /// prints.
+///
+/// With --trace, the times include the recording of the timeline, and Ctrl-C stops the command after
+/// the current pass.
 ///
 /// `mpiexec -n P cortado time` also prints the time to add the gradients of P processes.
 #[derive(Args)]
@@ -71,6 +77,8 @@ pub(super) struct Time {
     #[arg(long, alias = "forward")]
     forward_only: bool,
     #[command(flatten)]
+    trace: TraceArgs,
+    #[command(flatten)]
     device: DeviceArgs,
 }
 
@@ -94,12 +102,25 @@ struct Row {
 impl Time {
     pub(super) fn run(self) -> Result<()> {
         let mut processes = Processes::connect("time")?;
-        let outcome = self.run_in(&mut processes);
+        let recording = self.trace.start(Some(&mut processes));
+        let outcome = recording.and_then(|recording| {
+            let outcome = self.run_in(&mut processes, &recording);
+            recording.finish(outcome)
+        });
         processes.finish(outcome)
     }
 
-    fn run_in(self, processes: &mut Processes) -> Result<()> {
+    fn run_in(self, processes: &mut Processes, recording: &TraceRecording) -> Result<()> {
         let device = &processes.device_args(&self.device)?.open()?;
+        recording.record_queue(device)?;
+        let stop = recording.is_on().then(|| stop_flag(SecondSignal::Exit)).transpose()?;
+        let after_pass = || {
+            recording.collect()?;
+            match &stop {
+                Some(stop) if stop.load(Relaxed) => Err(Error::InvalidData("interrupted".into())),
+                _ => Ok(()),
+            }
+        };
         let mut definition = read_net(&self.model)?;
         self.net_state.apply(definition.state.get_or_insert_default());
         let mut net = Net::<f32>::builder(device)
@@ -107,7 +128,7 @@ impl Time {
             .reuse_memory(self.forward_only && self.phase == PhaseArg::Test)
             .build_from(&definition, &self.model)?;
         self.copy.copy(&mut net, &self.weights)?;
-        let mut times = measure(&mut net, self.iterations, self.forward_only)?;
+        let mut times = measure(&mut net, self.iterations, self.forward_only, &after_pass)?;
         if let Some(communicator) = processes.communicator().filter(|_| !self.forward_only) {
             let sums = time_gradient_sums(communicator, &net, self.iterations)?;
             times.gradient_sums = Some((communicator.size(), sums));
@@ -137,8 +158,14 @@ struct Measurements {
     gradient_sums: Option<(usize, Vec<f64>)>,
 }
 
-/// Times the forward and backward passes of each layer of `net`, after one untimed pass.
-fn measure(net: &mut Net<f32>, iterations: u32, forward_only: bool) -> Result<Measurements> {
+/// Times the forward and backward passes of each layer of `net`, after one untimed pass. Calls
+/// `after_pass` after each pass.
+fn measure(
+    net: &mut Net<f32>,
+    iterations: u32,
+    forward_only: bool,
+    after_pass: &dyn Fn() -> Result<()>,
+) -> Result<Measurements> {
     let device = net.device().clone();
     let loss = net.forward()?;
     log::info!("Initial loss: {}", super::format_g::format_g(loss));
@@ -146,6 +173,7 @@ fn measure(net: &mut Net<f32>, iterations: u32, forward_only: bool) -> Result<Me
         net.backward()?;
     }
     device.synchronize()?;
+    after_pass()?;
     log::info!("Testing for {iterations} iterations.");
     let mut rows: Vec<Row> = (0..net.layer_names().len()).map(|i| Row::new(net, i)).collect();
     let mut passes = [Vec::new(), Vec::new()];
@@ -156,6 +184,7 @@ fn measure(net: &mut Net<f32>, iterations: u32, forward_only: bool) -> Result<Me
                 seconds_to_finish(&device, layer).map(|seconds| rows[index].forward.push(seconds))
             })
         })?);
+        after_pass()?;
         if forward_only {
             continue;
         }
@@ -164,6 +193,7 @@ fn measure(net: &mut Net<f32>, iterations: u32, forward_only: bool) -> Result<Me
                 seconds_to_finish(&device, layer).map(|seconds| rows[index].backward.push(seconds))
             })
         })?);
+        after_pass()?;
     }
     let data_wait = net.data_wait_time().map(|wait| wait.saturating_sub(earlier_wait));
     let kernels = KernelTimes::measure(net, iterations, forward_only)?;

@@ -14,6 +14,7 @@ use super::{
     run_log::RunLogArgs,
     signals::Signals,
     snapshot_keep::SnapshotKeep,
+    trace_args::{TraceArgs, TraceRecording},
 };
 use clap::{Args, ValueEnum};
 use cortado::{
@@ -72,6 +73,8 @@ pub(super) struct Train {
     #[command(flatten)]
     copy: CopyArgs,
     #[command(flatten)]
+    trace: TraceArgs,
+    #[command(flatten)]
     run_log: RunLogArgs,
     #[command(flatten)]
     signals: Signals,
@@ -92,7 +95,11 @@ enum OnNanArg {
 impl Train {
     pub(super) fn run(self) -> Result<()> {
         let mut processes = Processes::connect("train")?;
-        let outcome = self.run_in(&mut processes);
+        let recording = self.trace.start(Some(&mut processes));
+        let outcome = recording.and_then(|recording| {
+            let outcome = self.run_in(&mut processes, &recording);
+            recording.finish(outcome)
+        });
         processes.finish(outcome)
     }
 
@@ -120,8 +127,9 @@ impl Train {
         Ok(param)
     }
 
-    fn run_in(self, processes: &mut Processes) -> Result<()> {
+    fn run_in(self, processes: &mut Processes, recording: &TraceRecording) -> Result<()> {
         let device = processes.device_args(&self.device)?.open()?;
+        recording.record_queue(&device)?;
         let is_first = processes.rank() == 0;
         let ledger = self.transfer_report.then(Ledger::new);
         let _ledger_guard = ledger.as_ref().map(Ledger::open);

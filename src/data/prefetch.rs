@@ -17,7 +17,7 @@ use crate::{
     element::Element,
     error::{Error, Result},
     kernel::traits::*,
-    memory::ledger,
+    memory::trace::{self, Wait, Work},
 };
 use std::{
     fmt, iter,
@@ -225,7 +225,7 @@ impl<T: Element> Prefetcher<T> {
             let _ = batches.free.push(batch);
             self.outstanding -= 1;
         }
-        let start = Instant::now();
+        let (start, span) = (Instant::now(), trace::start());
         let batch = match batches.full.pop_timeout(SLOW_WAIT) {
             Ok(batch) => Some(batch),
             Err(QueueError::Closed) => None,
@@ -233,6 +233,7 @@ impl<T: Element> Prefetcher<T> {
                 batches.full.pop_logging(&format!("Waiting for data of {}", self.shared.name))
             }
         };
+        span.finish(|| Work::Wait(Wait::Batch));
         self.wait_time += start.elapsed();
         if let Some(batch) = batch {
             self.outstanding += 1;
@@ -285,11 +286,7 @@ impl<T: Element> Shared<T> {
         let batches = QueuePair::new(batches);
         let shared = Arc::new(Self { name, batches, error: WorkerError::new() });
         let thread_shared = Arc::clone(&shared);
-        let context = ledger::LedgerContext::current();
-        let thread = JoinOnDrop::spawn("cortado-data", move || {
-            let _context = context.enter();
-            thread_shared.run(&mut filler);
-        })?;
+        let thread = JoinOnDrop::spawn("cortado-data", move || thread_shared.run(&mut filler))?;
         Ok((shared, thread))
     }
 
@@ -302,12 +299,16 @@ impl<T: Element> Shared<T> {
     }
 
     fn fill_batches(&self, filler: &mut BatchFiller) -> Result<()> {
-        while let Some(batch) = self.batches.free.pop() {
+        loop {
+            let span = trace::start();
+            let free_batch = self.batches.free.pop();
+            span.finish(|| Work::Wait(Wait::Buffer));
+            let Some(batch) = free_batch else { return Ok(()) };
+            let _span = trace::span("prepare a batch");
             if !filler.fill(&batch)? || self.batches.full.push(batch).is_err() {
-                break;
+                return Ok(());
             }
         }
-        Ok(())
     }
 }
 

@@ -6,7 +6,10 @@ use super::{
     source::Source,
     worker_thread::{JoinOnDrop, WorkerError, catch_panic},
 };
-use crate::error::{Error, Result};
+use crate::{
+    error::{Error, Result},
+    memory::trace::{self, Wait, Work},
+};
 use std::{fmt, sync::Arc};
 
 /// One of n readers of a source. A single thread reads the records for all n readers.
@@ -234,7 +237,9 @@ impl DataReader {
     /// earlier call returned an error.
     pub(super) fn wait_for_run(&mut self) -> Result<bool> {
         if self.run.is_none() {
+            let span = trace::start();
             self.run = self.queues.runs.full.pop();
+            span.finish(|| Work::Wait(Wait::Records));
             self.consumed = 0;
         }
         if self.run.is_some() {
@@ -331,13 +336,17 @@ impl ReadThread {
 
     fn read(&mut self) -> Result<()> {
         loop {
+            let span = trace::start();
             let free = self.queues.iter().map(|queues| queues.runs.free.pop());
             let mut runs: Vec<_> = free.collect();
+            span.finish(|| Work::Wait(Wait::Buffer));
             if runs.iter().all(Option::is_none) {
                 return Ok(());
             }
             runs.iter_mut().flatten().for_each(|run| run.len = 0);
+            let span = trace::span("read records");
             let result = catch_panic(|| self.fill(&mut runs));
+            drop(span);
             let result = result.map_err(|error| self.name.locate_error(self.number, error));
             // Pass on the records that were read before an error, because only the failed record is
             // invalid.

@@ -2,6 +2,7 @@
 
 use crate::{
     error::{Error, Result},
+    memory::ledger::LedgerContext,
     sync::{
         Mutex,
         thread::{Builder, JoinHandle},
@@ -14,8 +15,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 pub(super) struct JoinOnDrop(Option<JoinHandle<()>>);
 
 impl JoinOnDrop {
+    /// Starts a thread that runs `body` in the ledger context of the calling thread.
     pub(super) fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<Self> {
-        let handle = Builder::new().name(name.into()).spawn(body);
+        let context = LedgerContext::current();
+        let handle = Builder::new().name(name.into()).spawn(move || {
+            let _context = context.enter();
+            body();
+        });
         let thread = handle.map_err(|error| {
             Error::invalid_input("data_param", format!("cannot start a thread: {error}"))
         })?;

@@ -91,3 +91,4 @@ pub(crate) use reduction::top_k::top_k;
 pub(crate) use simd::vectorized;
 pub use simd::{limit_simd, simd_instruction_set};
 pub use threads::Workers;
+pub(crate) use threads::{RegionObserver, RegionWatch};

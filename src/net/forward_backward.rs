@@ -7,6 +7,7 @@ use crate::{
     error::{Error, Result},
     kernel::traits::*,
     layer::PropagateDown,
+    memory::trace::{self, Pass, SpanStart, Work},
     op::Unary,
 };
 use std::ops::Range;
@@ -56,6 +57,7 @@ impl<T: Element> Net<T> {
     pub fn forward_first(&mut self, layers: &mut Range<usize>) -> Result<f64> {
         self.check_range(layers)?;
         let Some(index) = layers.next() else { return Ok(0.0) };
+        let span = trace::start();
         self.reshape_layer(index).map_err(|error| self.in_layer(index, error))?;
         let has_next = index + 1 < layers.end;
         let activation = if has_next { self.activation_after(index)? } else { None };
@@ -64,6 +66,7 @@ impl<T: Element> Net<T> {
         if is_fused {
             layers.next();
         }
+        self.end_span(span, index, is_fused, Pass::Forward);
         Ok(loss)
     }
 
@@ -98,7 +101,9 @@ impl<T: Element> Net<T> {
         }
         for index in layers.rev() {
             if self.nodes[index].backward {
+                let span = trace::start();
                 self.backward_layer(index).map_err(|error| self.in_layer(index, error))?;
+                self.end_span(span, index, false, Pass::Backward);
             }
         }
         Ok(())
@@ -222,6 +227,15 @@ impl<T: Element> Net<T> {
         let NetLayer { layer, propagate_bottoms, propagate_params, .. } = &mut self.nodes[index];
         let propagate = PropagateDown { bottom: propagate_bottoms, params: propagate_params };
         layer.backward(&self.device, &top, propagate, &bottom)
+    }
+
+    /// Ends the span of a pass of the layer with index `index`. If `is_fused` is true, the pass
+    /// included the next layer.
+    fn end_span(&self, span: SpanStart, index: usize, is_fused: bool, pass: Pass) {
+        span.finish(|| {
+            let name = |index: usize| self.nodes[index].param.name().into();
+            Work::Layer { name: name(index), fused: is_fused.then(|| name(index + 1)), pass }
+        });
     }
 
     /// Fills the diff of each loss top of a layer with the top's loss weight, the gradient of the

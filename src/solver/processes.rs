@@ -5,6 +5,10 @@ use crate::{
     communicator::{Communicator, all_gather, gather_bytes, scaled_sum_tree},
     element::Element,
     error::{Error, Result},
+    memory::{
+        ledger::LedgerContext,
+        trace::{self, Wait, Work},
+    },
 };
 use std::{
     sync::{
@@ -77,11 +81,14 @@ impl Processes {
         let stops = Arc::clone(&must_leave);
         let busy = Arc::new(AtomicU64::new(0));
         let total = Arc::clone(&busy);
+        let context = LedgerContext::current();
         let run = move || {
+            let _context = context.enter();
             for job in queue {
                 if stops.load(Ordering::Acquire) {
                     break;
                 }
+                let _span = trace::span("exchange");
                 let start = Instant::now();
                 job(&mut *communicator);
                 let nanoseconds = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
@@ -147,8 +154,9 @@ impl Processes {
             Pending::Started(receiver) => receiver,
             Pending::Ready(result) => return Ok(result),
         };
-        let start = Instant::now();
+        let (start, span) = (Instant::now(), trace::start());
         let result = receiver.recv();
+        span.finish(|| Work::Wait(Wait::Processes));
         self.waited += start.elapsed();
         result.unwrap_or_else(|_| Err(self.has_left()))
     }

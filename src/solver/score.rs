@@ -3,6 +3,7 @@
 use crate::{
     element::Element,
     error::{Error, Result},
+    memory::trace,
     net::Net,
 };
 use std::ops::ControlFlow;
@@ -85,9 +86,11 @@ pub fn mean_scores<T: Element>(
     }
     let mut sums = ScoreSums::default();
     for index in 0..batches {
+        let _span = trace::numbered_span("batch", index);
         let loss = net.forward()?;
         let batch = scores(net)?;
         sums.add(loss, &batch);
+        trace::collect()?;
         if observe(index, &batch).is_break() {
             break;
         }

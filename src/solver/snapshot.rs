@@ -5,6 +5,7 @@ use crate::{
     atomic_fs,
     element::{Element, compiled_for},
     error::{Error, Result},
+    memory::trace,
     net::Net,
     proto::{
         self, Message, NetParameter, RunState, SolverParameter, SolverState,
@@ -52,6 +53,7 @@ impl<T: Element> Solver<T> {
 
     /// Writes a snapshot whose file names have `mark` after the prefix.
     pub(super) fn write_snapshot_as(&mut self, mark: &str) -> Result<(PathBuf, PathBuf)> {
+        let _span = trace::span("snapshot");
         let stem = format!("{}{mark}_iter_{}", self.param.snapshot_prefix(), self.iteration);
         let hdf5 = self.param.snapshot_format() == SnapshotFormat::Hdf5;
         let suffix = if hdf5 { ".h5" } else { "" };

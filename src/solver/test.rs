@@ -8,6 +8,7 @@ use super::{
 use crate::{
     element::{Element, compiled_for},
     error::{Error, Result},
+    memory::trace,
     net::Net,
 };
 use std::iter;
@@ -54,6 +55,7 @@ impl<T: Element> Solver<T> {
     }
 
     fn run_test(&mut self, index: usize) -> Result<Option<Vec<Score>>> {
+        let _span = trace::numbered_span("test of test net", index);
         let count = self.nets.tests.len();
         let (rank, size) = (self.processes.rank(), self.processes.size());
         let Some(test) = self.nets.tests.get_mut(index) else {
@@ -93,6 +95,7 @@ impl<T: Element> Solver<T> {
                     false => self.nets.tests[index].net.forward()?,
                 };
                 results.push((loss, scores(&self.nets.tests[index].net)?));
+                trace::collect()?;
             }
         }
         skip_batches(&mut self.nets.tests[index].net, batches - own.end)?;

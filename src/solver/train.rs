@@ -12,6 +12,7 @@ use crate::{
     element::{Element, compiled_for},
     error::Result,
     kernel::traits::*,
+    memory::trace,
     net::Net,
 };
 use std::{
@@ -107,6 +108,7 @@ impl<T: Element> Solver<T> {
         self.last_display = self.progress();
         self.share_statistics()?;
         for _ in 0..iterations {
+            let _span = trace::numbered_span("iteration", self.iteration);
             self.nets.shards().try_for_each(Net::clear_param_diffs)?;
             let may_test = self.iteration > 0 || self.param.test_initialization();
             if may_test && self.is_due(self.param.test_interval()) {
@@ -121,6 +123,7 @@ impl<T: Element> Solver<T> {
             self.check_loss(loss)?;
             self.update(rate)?;
             self.iteration += 1;
+            trace::collect()?;
             let action = self.processes.agree((self.action_function)())?;
             if action.snapshot || self.is_due(self.param.snapshot()) {
                 self.snapshot_or_warn()?;

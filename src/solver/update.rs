@@ -4,6 +4,7 @@ use super::{event::Event, method::UpdateParams, training_run::Solver};
 use crate::{
     element::Element,
     error::{Error, Result},
+    memory::trace,
     net::Net,
     op::Regularization,
     proto::SolverParameter,
@@ -23,6 +24,7 @@ pub(super) fn regularization(param: &SolverParameter) -> Result<Regularization> 
 impl<T: Element> Solver<T> {
     #[doc(alias = "ApplyUpdate")]
     pub(super) fn update(&mut self, rate: f64) -> Result<()> {
+        let _span = trace::span("solver update");
         let scale = self.clip_scale()? / f64::from(self.param.iter_size());
         let weight_decay = self.param.weight_decay();
         for (param, learnable) in self.state.learnable_params(&self.nets.train) {

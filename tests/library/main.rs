@@ -35,6 +35,8 @@ mod memory;
 #[cfg(feature = "net")]
 mod memory_limit;
 mod simulated_device;
+#[cfg(all(feature = "net", feature = "tensor-io"))]
+mod trace;
 
 // Tests of files.
 mod bad_files;

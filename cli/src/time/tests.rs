@@ -37,7 +37,7 @@ fn timed_report_on<D: Device>(device: &D, rest: &str, last: &str, milliseconds: 
     );
     let builder = Net::<f32>::builder(device).sources(sources);
     let mut net = builder.build(&parse_text(&text, "text").unwrap()).unwrap();
-    report(&measure(&mut net, 12, true).unwrap(), &net.memory_use().unwrap(), None)
+    report(&measure(&mut net, 12, true, &|| Ok(())).unwrap(), &net.memory_use().unwrap(), None)
 }
 
 /// Parses the wait for data in a report of `cortado time`: milliseconds per pass, and percentage of

@@ -100,6 +100,26 @@ fn sigint_stops_training_with_a_snapshot() {
     assert_eq!(result.log.last().unwrap(), "Optimization Done.");
 }
 
+/// Without SIGINT, training and `cortado time` would run for hours.
+#[test]
+fn sigint_writes_the_timeline() {
+    let folder = Folder::new("interrupt-trace");
+    folder.write("solver.prototxt", endless_solver());
+    let time = "time --model net.prototxt --iterations 100000000";
+    let train = "train --solver solver.prototxt";
+    for (args, line, code) in [(train, "Iteration 2, lr = ", 0), (time, "Testing for", 1)] {
+        let command = folder.command(&format!("{args} --trace trace.json"));
+        let mut process = RunningProcess::start_command(command);
+        process.wait_for(line);
+        process.signal("-INT");
+        process.lines.by_ref().for_each(drop);
+        assert_eq!(process.child.wait().unwrap().code(), Some(code), "{args}");
+        let trace: serde_json::Value = serde_json::from_slice(&folder.read("trace.json")).unwrap();
+        let events = trace["traceEvents"].as_array().unwrap();
+        assert!(events.iter().any(|event| event["name"] == "ip forward"), "{args}");
+    }
+}
+
 /// Without SIGINT, `cortado test` would run for hours.
 #[test]
 fn sigint_during_cortado_test_prints_the_means_so_far() {

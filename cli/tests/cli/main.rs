@@ -30,6 +30,7 @@ mod records;
 #[path = "../../../tests/support/mod.rs"]
 mod support;
 mod terminal;
+mod traces;
 mod upgrades;
 
 use command::{Folder, NET, RunResult, SOLVER, message, shape};

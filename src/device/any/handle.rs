@@ -8,6 +8,7 @@ use crate::{
     memory::{
         AnyBuffer, CompiledHere, CountedBytes, DeviceSpan, ErasedMemory, FailureKind, HostBytes,
         KernelCall, Mapping, Memory, MemoryLimit, MemoryUsage, StaleAllocation,
+        trace::{self, Wait, Work},
     },
 };
 use std::{any::Any, fmt, sync::Arc};
@@ -128,7 +129,10 @@ impl Memory for AnyDevice {
         self.0.device.download(src, offset, dst)
     }
     fn synchronize(&self) -> Result<()> {
-        self.0.device.synchronize()
+        let start = trace::start();
+        let result = self.0.device.synchronize();
+        start.finish(|| Work::Wait(Wait::Device));
+        result
     }
     fn fork_queue(&self) -> Result<Self> {
         self.0.device.fork_queue(self.0.memory_limit.clone())

@@ -145,7 +145,15 @@ impl Work {
 
     fn run(self, state: &DeviceState, spans: &Spans) -> Result<()> {
         match self {
-            Self::Job(job) => spans.measure(job.work, || job.run(state)),
+            Self::Job(job) => {
+                // Attributes the parallel regions of the job to its kernel, and not to the kernel
+                // call that waits for the queue.
+                let _kernel = match job.work {
+                    DeviceWork::Kernel { call, .. } => Some(call.reenter()),
+                    _ => None,
+                };
+                spans.measure(job.work, || job.run(state))
+            }
             Self::OrderAfter(other, end) => {
                 other.run(state, end);
                 other.check_failure()

@@ -6,19 +6,27 @@
 //!   before they sleep.
 //! - [`pool`] starts and ends the pool threads. For each kernel, [`pool`] opens a parallel region,
 //!   offers the region to idle threads, runs tasks and closes the region.
+//! - [`observer`] reports the time for which each thread works on a region.
 //! - [`work_stealing`] distributes the tasks of a region among queues, one per thread.
 //!
 //! [`Workers`] is the interface that kernels use. The methods of `Workers` split a slice or a range
 //! into tasks, put the tasks into work-stealing queues, and run the tasks as a parallel region.
 
 mod idle;
+mod observer;
 mod pool;
 mod region;
 mod work_stealing;
 
+pub(crate) use observer::{RegionObserver, RegionWatch};
+
 use crate::{
     error::{Error, Result},
-    host::threads::{pool::Pool, work_stealing::StealQueues},
+    host::threads::{
+        observer::{current_observer, run_observed},
+        pool::Pool,
+        work_stealing::StealQueues,
+    },
     sync::Mutex,
 };
 use std::{
@@ -205,7 +213,15 @@ impl Workers {
     /// `false`.
     fn run_region(&self, tasks: usize, step: &region::Step) {
         match &self.pool {
-            Some(pool) if tasks > 1 => pool.run(tasks.min(self.count) - 1, step),
+            Some(pool) if tasks > 1 => {
+                let max_helpers = tasks.min(self.count) - 1;
+                match current_observer() {
+                    None => pool.run(max_helpers, step),
+                    Some(observer) => {
+                        pool.run(max_helpers, &|thread| run_observed(step, thread, &observer));
+                    }
+                }
+            }
             _ => while step(0) {},
         }
     }

@@ -1,20 +1,29 @@
-//! The ledger context of each thread: the open ledgers, the policies and the running kernel.
+//! The ledger context of each thread: the open ledgers and traces, the policies and the running
+//! kernel.
 
 use super::{
     kernel_call::{DIRECT_ACCESS, KernelCall, end_scope, mark_device_use, mark_scope},
     policy::Policy,
     record::{EventKind, Ledger},
 };
-use crate::error::Result;
+use crate::{
+    error::Result,
+    host::{RegionObserver, RegionWatch},
+    memory::trace::{recorder::Trace, span::Work},
+};
 use std::{
     cell::RefCell,
     marker::PhantomData,
     mem,
-    sync::atomic::{AtomicUsize, Ordering::Relaxed},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+    time::Instant,
 };
 
-/// The ledger context of a thread: its open ledgers, policies and running kernel. A thread that
-/// works on behalf of another thread enters the context of that other thread.
+/// The ledger context of a thread: its open ledgers and traces, policies and running kernel. A
+/// thread that works on behalf of another thread enters the context of that other thread.
 ///
 /// ```
 /// use cortado::{SimulatedDevice, SyncedMemory};
@@ -35,9 +44,12 @@ use std::{
 #[derive(Clone, Debug, Default)]
 pub struct LedgerContext {
     ledgers: Vec<Ledger>,
+    pub(super) traces: Vec<Trace>,
     transfer_policy: Policy,
     fallback_policy: Policy,
     kernel: Option<KernelCall>,
+    /// The fallback that is about to start.
+    fallback: Option<KernelCall>,
 }
 
 thread_local! {
@@ -46,7 +58,7 @@ thread_local! {
 
 /// Calls `f` with the ledger context of the calling thread. The closure `f` must not call
 /// `with_context`, which panics while the context is borrowed.
-fn with_context<R>(f: impl FnOnce(&mut LedgerContext) -> R) -> R {
+pub(super) fn with_context<R>(f: impl FnOnce(&mut LedgerContext) -> R) -> R {
     CONTEXT.with_borrow_mut(f)
 }
 
@@ -55,17 +67,17 @@ fn with_context<R>(f: impl FnOnce(&mut LedgerContext) -> R) -> R {
 static WATCHES: AtomicUsize = AtomicUsize::new(0);
 
 #[inline]
-fn is_watched() -> bool {
+pub(super) fn is_watched() -> bool {
     WATCHES.load(Relaxed) != 0
 }
 
 /// A guard, counted by [`WATCHES`], that makes transfers and fallbacks read the ledger context of
 /// their thread. A `Watch` is not `Send`.
 #[derive(Debug)]
-struct Watch(PhantomData<*const ()>);
+pub(super) struct Watch(PhantomData<*const ()>);
 
 impl Watch {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         WATCHES.fetch_add(1, Relaxed);
         Self(PhantomData)
     }
@@ -86,11 +98,29 @@ impl LedgerContext {
     /// Replaces the ledger context of the calling thread until the returned guard is dropped.
     pub fn enter(self) -> ContextGuard {
         let is_default = self.ledgers.is_empty()
+            && self.traces.is_empty()
             && self.transfer_policy == Policy::Allow
             && self.fallback_policy == Policy::Allow;
         let watch = (!is_default).then(Watch::new);
+        let region_watch = (!self.traces.is_empty()).then(region_watch);
         let previous_context = with_context(|context| mem::replace(context, self));
-        ContextGuard { previous_context, _watch: watch, thread: PhantomData }
+        ContextGuard {
+            previous_context,
+            _watch: watch,
+            _region_watch: region_watch,
+            thread: PhantomData,
+        }
+    }
+
+    /// Returns the current time if a trace is open.
+    pub(super) fn span_start(&self) -> Option<Instant> {
+        (!self.traces.is_empty()).then(Instant::now)
+    }
+
+    /// Records in the open traces the span of `work`, which the calling thread started at `start`
+    /// and has just ended.
+    pub(super) fn record_span(&self, start: Instant, work: Work) {
+        self.traces.iter().for_each(|trace| trace.record(start, work.clone()));
     }
 
     fn record(
@@ -126,6 +156,7 @@ impl LedgerContext {
 pub struct ContextGuard {
     previous_context: LedgerContext,
     _watch: Option<Watch>,
+    _region_watch: Option<RegionWatch>,
     thread: PhantomData<*const ()>,
 }
 
@@ -134,6 +165,22 @@ impl Drop for ContextGuard {
         let previous_context = mem::take(&mut self.previous_context);
         with_context(|context| *context = previous_context);
     }
+}
+
+/// Makes the threads of parallel regions record their parts in the open traces of the thread that
+/// starts the region.
+pub(super) fn region_watch() -> RegionWatch {
+    RegionWatch::new(|| {
+        with_context(|context| {
+            let (traces, kernel) = (context.traces.clone(), context.kernel);
+            (!traces.is_empty()).then(|| {
+                let record = move |start| {
+                    traces.iter().for_each(|trace| trace.record(start, Work::Region { kernel }));
+                };
+                Arc::new(record) as RegionObserver
+            })
+        })
+    })
 }
 
 impl Ledger {
@@ -257,10 +304,27 @@ fn replace_policy(subject: Subject, policy: Policy) -> Policy {
 
 impl KernelCall {
     /// Attributes the calling thread's transfers to this kernel call until the returned guard is
-    /// dropped.
+    /// dropped. Open traces record the time until then as the span of the kernel.
     pub fn enter(self) -> KernelScope {
-        let outer_scope = is_watched()
-            .then(|| (with_context(|context| context.kernel.replace(self)), mark_scope(self.name)));
+        self.enter_at(LedgerContext::span_start)
+    }
+
+    /// Like [`enter`](Self::enter), but records no span, because the span of the kernel call has
+    /// already ended. The simulated device executes queued kernels after their calls.
+    pub(crate) fn reenter(self) -> KernelScope {
+        self.enter_at(|_| None)
+    }
+
+    fn enter_at(self, span_start: fn(&LedgerContext) -> Option<Instant>) -> KernelScope {
+        let outer_scope = is_watched().then(|| {
+            let had_scope = mark_scope(self.name);
+            with_context(|context| OuterScope {
+                kernel: context.kernel.replace(self),
+                had_scope,
+                is_fallback: context.fallback.take() == Some(self),
+                span_start: span_start(context),
+            })
+        });
         KernelScope { call: self, outer_scope, thread: PhantomData }
     }
 }
@@ -300,10 +364,21 @@ pub fn enter_kernel(name: &'static str, element: &'static str) -> KernelScope {
 #[must_use = "dropping the guard ends the kernel's ledger scope"]
 pub struct KernelScope {
     call: KernelCall,
-    /// The enclosing kernel call, if any, and whether the running kernel was already in one of its
-    /// ledger scopes. The outer `Option` is `None` if no [`Watch`] existed when the kernel started.
-    outer_scope: Option<(Option<KernelCall>, bool)>,
+    /// `None` if no [`Watch`] existed when the kernel started.
+    outer_scope: Option<OuterScope>,
     thread: PhantomData<*const ()>,
+}
+
+/// The state of the thread before a kernel scope, and the start of the kernel's span.
+struct OuterScope {
+    /// The enclosing kernel call, if any.
+    kernel: Option<KernelCall>,
+    /// Whether the running kernel was already in one of its ledger scopes.
+    had_scope: bool,
+    /// Whether the kernel of the new scope is a fallback.
+    is_fallback: bool,
+    /// The start of the kernel's span, if a trace is open.
+    span_start: Option<Instant>,
 }
 
 impl KernelScope {
@@ -315,9 +390,14 @@ impl KernelScope {
 
 impl Drop for KernelScope {
     fn drop(&mut self) {
-        if let Some((outer_call, had_scope)) = self.outer_scope {
+        if let Some(OuterScope { kernel, had_scope, is_fallback, span_start }) = self.outer_scope {
             end_scope(had_scope);
-            with_context(|context| context.kernel = outer_call);
+            with_context(|context| {
+                if let Some(start) = span_start {
+                    context.record_span(start, Work::Kernel { call: self.call, is_fallback });
+                }
+                context.kernel = kernel;
+            });
         }
     }
 }
@@ -356,6 +436,7 @@ pub(in crate::memory) fn fallback_event(
     let describe = || format!("fallback to the host on `{}`: {kernel}", device());
     context.fallback_policy.apply(describe)?;
     context.record(EventKind::Fallback, *kernel, device, 0);
+    with_context(|context| context.fallback = Some(*kernel));
     Ok(())
 }
 
@@ -384,7 +465,12 @@ pub(in crate::memory) fn transfer_event(
         DIRECT_ACCESS => format!("{kind} of {bytes} bytes on `{}` at {}", device(), cause.site),
         _ => format!("{kind} of {bytes} bytes on `{}` by {cause}", device()),
     })?;
+    let start = context.span_start();
     copy()?;
-    context.record(kind, cause, device, bytes);
+    context.record(kind, cause, &device, bytes);
+    if let Some(start) = start {
+        let (device, bytes) = (device().into(), bytes as u64);
+        context.record_span(start, Work::Transfer { kind, bytes, device, cause });
+    }
     Ok(())
 }

@@ -4,13 +4,16 @@
 //! - A policy applies to the thread that set it, until the guard of the policy is dropped.
 //! - A transfer is attributed to the running kernel and the call site of the kernel. Outside of
 //!   kernels, a transfer is attributed to the code that accessed the memory.
-//! - While no ledger is open and no policy is set in the process, the overhead per kernel or
+//! - The ledger context of a thread also contains the open [traces](super::trace), which record when
+//!   a program does what.
+//! - While no ledger or trace is open and no policy is set in the process, the overhead per kernel or
 //!   transfer is one relaxed atomic load.
 
 pub(super) mod kernel_call;
 mod policy;
 mod record;
 pub(super) mod context;
+pub(super) mod open_traces;
 mod any_call;
 mod events;
 
