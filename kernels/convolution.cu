@@ -42,7 +42,7 @@ __device__ __forceinline__ Bits tap_distances(const TapAxis (&axes)[AXES], uint3
 }
 
 // A window of an image: the coordinates and the address of the element that tap 0 of channel 0
-// reads. The element may be outside the image.
+// reads. With padding, this element may lie outside the image; only elements inside are read.
 template <class T> struct ImageWindow {
     uint32_t start[AXES];
     const T *first;
@@ -105,7 +105,8 @@ template <class Shape, int EXTENT> struct Columns {
         size_t plane = plane_len(op.axes);
         window.move(op.axes, position,
                     x + ((size_t)image * op.groups + group) * op.channels * plane);
-        // If the column does not exist, all of its elements are outside the image.
+        // A column after the last image has no elements. Its window gets a start far outside the
+        // image, so that each tap fails the test of its bounds and reads 0.
         if (image >= op.batch) window.start[0] = INT32_MIN / 2;
         __syncthreads();
     }
@@ -198,8 +199,8 @@ template <int DEPTH> struct Position {
     }
 };
 
-// Loads the tiles of the operand `dy`: each thread loads, at one index k of a step, the elements of
-// every `LANES`-th plane.
+// Loads the tiles of the operand `dy`, whose rows are planes and whose index k is a position. In each
+// step, a thread loads one position of every `LANES`-th plane.
 template <class Shape, int EXTENT> struct Planes {
     using T = typename Shape::Element;
     static constexpr int DEPTH = Shape::DEPTH;

@@ -20,7 +20,7 @@ struct ThreadPosition {
     }
 };
 
-// `EACH_COLUMN` and `EACH_ROW` execute the statement that follows for each column, or each row, of
-// this thread that is less than `n`.
+// `EACH_COLUMN` executes the statement that follows once for each column below `n` that this thread
+// processes, and `EACH_ROW` likewise for rows. `i` is the column or the row.
 #define EACH_COLUMN(i, place, n) for (size_t i = place.column; i < (n); i += place.columns)
 #define EACH_ROW(i, place, n) for (size_t i = place.row; i < (n); i += place.rows)

@@ -78,8 +78,8 @@ template <class Shape, int EXTENT> struct Matrix {
         advance();
     }
 
-    // Fetches the operand's elements at the next `DEPTH` indices k into registers. Only the first
-    // `left` of these indices exist; the elements at the others become 0.
+    // Fetches the operand's elements at the next `DEPTH` indices k into registers. If the operand ends
+    // after `left` of these indices, the registers for the other indices are set to 0.
     __device__ __forceinline__ void fetch(int left) {
 #pragma unroll
         for (int i = 0; i < HELD; i++) {

@@ -34,8 +34,9 @@ struct Window {
     }
 };
 
-// Writes the coordinates of the row-major index `at` within a window's axes to `into`; `at` becomes
-// the quotient that remains, such as the number of the plane.
+// Splits the row-major index `at` into coordinates along the window's axes, and writes them to
+// `into`. `extent` names the field with the length of an axis. Afterwards, `at` is the index of the
+// axes before the window's, such as the number of the plane.
 #define COORDINATES(at, window, extent, into)                                                  \
     _Pragma("unroll") for (int a = AXES - 1; a >= 0; a--) {                                    \
         (into)[a] = (int32_t)((at) % (window).axes[a].extent);                                 \
