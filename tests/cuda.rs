@@ -15,6 +15,8 @@ mod skip {
 }
 #[path = "cuda/cublas.rs"]
 mod cublas;
+#[path = "cuda/cublas_lt.rs"]
+mod cublas_lt;
 mod cuda_on_cpu;
 #[path = "cuda/elementwise.rs"]
 mod elementwise;
@@ -130,15 +132,21 @@ fn properties_describe_the_gpu_and_its_driver() {
     }
 }
 
-/// Runs the test `name` again in a child process with an environment variable, and returns whether
+/// Runs the test `name` again in a child process with an environment variable, like
+/// [`is_child_with`].
+fn is_child(name: &str, variable: &str, value: &str) -> bool {
+    is_child_with(name, &[(variable, value)])
+}
+
+/// Runs the test `name` again in a child process with environment variables, and returns whether
 /// this process is the child. A child process is necessary, because a process cannot unload a
 /// driver, and all tests of a process run in parallel with the same environment.
-fn is_child(name: &str, variable: &str, value: &str) -> bool {
+fn is_child_with(name: &str, variables: &[(&str, &str)]) -> bool {
     if env::var_os("CORTADO_CHILD").is_some_and(|child| child == name) {
         return true;
     }
     let mut child = Command::new(env::current_exe().unwrap());
-    child.args(["--exact", name]).env("CORTADO_CHILD", name).env(variable, value);
+    child.args(["--exact", name]).env("CORTADO_CHILD", name).envs(variables.iter().copied());
     let output = child.output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
     assert!(String::from_utf8_lossy(&output.stdout).contains("1 passed"));

@@ -25,7 +25,7 @@ const NET_SHAPES: [[usize; 3]; 12] = [
 /// is true and cuBLAS is missing.
 pub(crate) fn table(bench: &Bench, cublas_required: bool) -> Result<()> {
     println!("\n### GEMM\n");
-    let (device, tf32_device) = (&bench.device, bench.builder.clone().tf32(true).open(0)?);
+    let (device, tf32_device) = (bench.builtin(false)?, bench.builtin(true)?);
     let cublas = match bench.cublas(false) {
         Err(error) if !cublas_required => {
             println!("cuBLAS is missing: {error}\n");
@@ -49,9 +49,9 @@ pub(crate) fn table(bench: &Bench, cublas_required: bool) -> Result<()> {
         if bench.brief { vec![[16, 8, 24]] } else { square_shapes.chain(NET_SHAPES).collect() };
     for shape in shapes {
         let cells = [
-            rate_cells::<f32>(device, &cublas, (bench.brief, false), shape)?,
+            rate_cells::<f32>(&device, &cublas, (bench.brief, false), shape)?,
             rate_cells::<f32>(&tf32_device, &cublas_tf32, (bench.brief, true), shape)?,
-            rate_cells::<bf16>(device, &cublas, (bench.brief, false), shape)?,
+            rate_cells::<bf16>(&device, &cublas, (bench.brief, false), shape)?,
         ];
         let [m, n, k] = shape;
         println!("| {m} × {n} × {k} |{}", cells.concat());

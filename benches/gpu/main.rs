@@ -37,6 +37,11 @@ struct Bench {
 }
 
 impl Bench {
+    /// Opens the GPU with the built-in kernels as its GEMM backend.
+    fn builtin(&self, tf32: bool) -> Result<CudaDevice> {
+        self.builder.clone().gemm_backend(GemmBackend::Builtin).tf32(tf32).open(0)
+    }
+
     /// Opens the GPU with cuBLAS as its GEMM backend.
     ///
     /// # Errors

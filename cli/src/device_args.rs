@@ -21,7 +21,8 @@ pub(super) struct DeviceArgs {
     /// Number of host threads; 0 means one per processor
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = threads())]
     threads: u16,
-    /// GEMM on a GPU: cortado's own kernels (default) or NVIDIA's cuBLAS
+    /// GEMM on a GPU: cortado's own kernels, NVIDIA's cuBLAS or cuBLASLt; by default, cuBLASLt on a
+    /// GPU of compute capability 9.0 or later if cuBLASLt is found, else cortado's own kernels
     #[arg(long, alias = "products", value_name = "BACKEND", value_enum)]
     gemm_backend: Option<GemmBackendArg>,
     /// Allow a GPU to round f32 operands of GEMM to TF32 (10-bit mantissa), which is faster
@@ -39,9 +40,12 @@ pub(super) struct DeviceArgs {
 /// Value of the flag `--gemm-backend`.
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
 enum GemmBackendArg {
+    Auto,
     #[value(alias = "own")]
     Builtin,
     Cublas,
+    #[value(name = "cublaslt")]
+    CublasLt,
 }
 
 /// A value of the flag `--gpu`, as in Caffe: the number of a GPU, or all GPUs.
@@ -105,7 +109,9 @@ impl DeviceArgs {
         let default_limit = if device == "cpu" { main_memory() } else { None };
         let gemm_backend = match self.gemm_backend {
             Some(GemmBackendArg::Cublas) => GemmBackend::Cublas,
-            Some(GemmBackendArg::Builtin) | None => GemmBackend::Builtin,
+            Some(GemmBackendArg::CublasLt) => GemmBackend::CublasLt,
+            Some(GemmBackendArg::Builtin) => GemmBackend::Builtin,
+            Some(GemmBackendArg::Auto) | None => GemmBackend::Auto,
         };
         DeviceOptions {
             threads: self.threads.into(),
@@ -224,7 +230,8 @@ fn threads() -> impl TypedValueParser<Value = u16> {
 /// Returns a log note about the GEMM backend and TF32, or an empty string if both settings have
 /// their default values.
 fn gemm_note(options: DeviceOptions, device: &AnyDevice) -> String {
-    let version = device.properties().into_iter().find(|(name, _)| *name == "cuBLAS");
+    let version =
+        device.properties().into_iter().find(|(name, _)| matches!(*name, "cuBLAS" | "cuBLASLt"));
     let library_text =
         version.map_or(String::new(), |(name, version)| format!(" by {name} {version}"));
     match (options.tf32, &library_text[..]) {

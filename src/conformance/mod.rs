@@ -108,6 +108,7 @@ macro_rules! conformance {
             raw_copies coherence sharing queues queue_order freed_in_flight reused_memory
             out_of_memory alive_after_errors injected_failures queue_failures failed_outputs
             copy scal axpy axpby dot dot_strided asum sumsq amax gemv gemm gemm_batched
+            gemm_with_bias
             fill unary_abs unary_neg unary_exp unary_ln unary_sqr unary_sqrt unary_recip unary_tanh
             unary_sigmoid unary_softplus unary_sign unary_sign_bit unary_pow unary_add_scalar
             unary_scale unary_threshold unary_relu unary_elu unary_swish unary_clip

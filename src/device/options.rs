@@ -1,6 +1,7 @@
 //! Options for opening a device.
 
 use crate::error::{Error, Result};
+use std::str::FromStr;
 
 /// GEMM implementation on an NVIDIA GPU.
 ///
@@ -13,13 +14,43 @@ use crate::error::{Error, Result};
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum GemmBackend {
-    /// The built-in GEMM kernels of this crate.
+    /// cuBLASLt if the GPU has compute capability 9.0 or later and cuBLASLt is found, else the
+    /// built-in kernels. The environment variable `CORTADO_GEMM_BACKEND` replaces this choice by one
+    /// of the names `builtin`, `cublas` and `cublaslt`.
     #[default]
+    Auto,
+    /// The built-in GEMM kernels of this crate.
     Builtin,
     /// NVIDIA's cuBLAS, loaded at run time from the library or folder that `CORTADO_CUBLAS` names,
     /// else from the loader's search path or `/usr/local/cuda/lib64`. cuBLAS computes `gemm` and
     /// `gemm_batched`; `gemv` and convolutions use the built-in kernels.
     Cublas,
+    /// NVIDIA's cuBLASLt, loaded like cuBLAS. cuBLASLt computes the same kernels as cuBLAS. The
+    /// built-in kernels compute GEMMs for which cuBLASLt has no algorithm.
+    CublasLt,
+}
+
+/// Parses a name: `auto`, `builtin`, `cublas` or `cublaslt`.
+///
+/// ```
+/// use cortado::device::GemmBackend;
+///
+/// assert_eq!("cublaslt".parse(), Ok(GemmBackend::CublasLt));
+/// let error = "cutlass".parse::<GemmBackend>().unwrap_err();
+/// assert!(error.starts_with("found `cutlass`, expected auto, builtin"));
+/// ```
+impl FromStr for GemmBackend {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        match name {
+            "auto" => Ok(Self::Auto),
+            "builtin" => Ok(Self::Builtin),
+            "cublas" => Ok(Self::Cublas),
+            "cublaslt" => Ok(Self::CublasLt),
+            _ => Err(format!("found `{name}`, expected auto, builtin, cublas or cublaslt")),
+        }
+    }
 }
 
 /// Options of [`open`](super::open).
@@ -58,6 +89,7 @@ impl DeviceOptions {
     pub(super) fn refuse_gpu_only(self, device: &str) -> Result<()> {
         let option = match self {
             Self { gemm_backend: GemmBackend::Cublas, .. } => "cuBLAS",
+            Self { gemm_backend: GemmBackend::CublasLt, .. } => "cuBLASLt",
             Self { tf32: true, .. } => "TF32",
             Self { cuda_graphs: true, .. } => "the launch of kernels by CUDA graphs",
             _ => return Ok(()),

@@ -2,7 +2,10 @@
 
 use crate::{
     element::Element,
-    op::{Gemm, GemmBatch, Gemv},
+    error::Result,
+    kernel::Elementwise,
+    memory::{Src, View, ViewMut},
+    op::{Axis, Binary, Gemm, GemmBatch, Gemv, Unary},
 };
 use num_traits::Zero;
 
@@ -25,7 +28,36 @@ macro_rules! kernels {
             /// assert_eq!(device.dot(x.data()?.view(), y.data()?.view())?, 146.0);
             /// # Ok::<(), cortado::Error>(())
             /// ```
-            trait Blas {}
+            trait Blas {
+                // `declare_family!` does not declare `gemm_with_bias`, because its default
+                // implementation runs several kernels of the device.
+                /// `C ← function(α·op(A)·op(B) + β·C + bias)`, where `bias` has one element for each
+                /// column of `C`, and `C` has no gaps between rows. Without `function`, the kernel
+                /// only adds the bias. The default implementation runs [`gemm`](Self::gemm),
+                /// [`broadcast`](Elementwise::broadcast) and [`unary`](Elementwise::unary).
+                ///
+                /// An override saves passes over `C`. It may leave out the roundings to `T` between
+                /// the three steps, so that each element is rounded once. ReLU with the slope 0 may
+                /// return 0 or NaN for −∞, and must return NaN for NaN.
+                ///
+                /// Lengths: `a` and `b` have at least the lengths that [`Gemm::spans`] returns,
+                /// `bias` has n elements, and `c` has m·n.
+                #[track_caller]
+                fn gemm_with_bias<T: Element>(
+                    &self,
+                    op: &Gemm<T>,
+                    a: View<'_, T, Self>,
+                    b: View<'_, T, Self>,
+                    bias: View<'_, T, Self>,
+                    function: Option<Unary<T::Acc>>,
+                    c: ViewMut<'_, T, Self>,
+                ) -> Result<()>
+                where
+                    Self: Elementwise,
+                {
+                    gemm_then_bias(self, op, (a, b), bias, function, c)
+                }
+            }
 
             /// `y ← x`; the kernel copies each element bit for bit, even a NaN.
             ///
@@ -135,4 +167,24 @@ macro_rules! kernels {
     };
 }
 kernels!(declare_family);
+
+/// Runs [`Blas::gemm_with_bias`] as separate kernels of the device.
+#[track_caller]
+pub(crate) fn gemm_then_bias<T: Element, D: Blas + Elementwise>(
+    device: &D,
+    op: &Gemm<T>,
+    (a, b): (View<'_, T, D>, View<'_, T, D>),
+    bias: View<'_, T, D>,
+    function: Option<Unary<T::Acc>>,
+    mut c: ViewMut<'_, T, D>,
+) -> Result<()> {
+    op.check_with_bias(a.len(), b.len(), bias.len(), c.len())?;
+    device.gemm(op, a, b, c.reborrow())?;
+    let columns = Axis::new(op.m, op.n, 1)?;
+    device.broadcast(Binary::Add, &columns, Src::InPlace, bias, c.reborrow())?;
+    match function {
+        Some(function) => device.unary(function, Src::InPlace, c),
+        None => Ok(()),
+    }
+}
 pub(crate) use kernels;

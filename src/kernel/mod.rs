@@ -2,8 +2,8 @@
 //!
 //! Each family is a trait that extends [`Memory`](crate::Memory). Every kernel method has a default
 //! implementation, which runs the [host kernel](slices) on the host side of the views. Only the
-//! default implementation of `convolve_with_activation` runs two kernels of the device, `convolve`
-//! and `unary`. Because memory is kept coherent, the default implementations are correct on every
+//! default implementations of `convolve_with_activation` and `gemm_with_bias` run kernels of the
+//! device, such as `convolve` and `unary`. Because memory is kept coherent, the default implementations are correct on every
 //! device. A default implementation downloads only operands whose host side is stale, and transfers
 //! nothing in unified memory. A backend overrides the kernels that the backend implements itself.
 //! An override can match on [`Element::DTYPE`](crate::Element::DTYPE) to support only some element

@@ -1,7 +1,7 @@
 //! The InnerProduct layer, a fully connected layer that computes `y = W·x + b`.
 
 use super::{prelude::*, weight_bias::WeightsAndBias};
-use crate::op::{Axis, Gemm, Transpose};
+use crate::op::{Axis, Gemm, Transpose, Unary};
 
 /// A fully connected layer, which multiplies each input vector by a weight matrix. In a bottom, the
 /// axes from `axis` on form one input vector of K elements. The weight matrix is N×K, or K×N with
@@ -59,6 +59,25 @@ impl<T: Element> InnerProductLayer<T> {
             true => (Transpose::No, Transpose::Yes),
         }
     }
+
+    /// Computes the top. If the layer has a bias, applies `function` to the elements of the top.
+    fn multiply(
+        &self,
+        device: &AnyDevice,
+        bottom: &[Blob<T>],
+        top: &[Blob<T>],
+        function: Option<Unary<f64>>,
+    ) -> Result<()> {
+        let (rows, outputs, inputs) = (self.rows, self.weights.outputs(), self.inputs);
+        let op = Gemm::new(rows, outputs, inputs).transpose(Transpose::No, self.transposes().0);
+        let (x, w) = (bottom[0].data()?, self.weights.weights()?.data()?);
+        let mut y = top[0].data_mut()?;
+        let Some(bias) = self.weights.bias() else {
+            return device.gemm(&op, x.view(), w.view(), y.view_mut());
+        };
+        let (bias, function) = (bias.data()?, function.map(Unary::cast));
+        device.gemm_with_bias(&op, x.view(), w.view(), bias.view(), function, y.view_mut())
+    }
 }
 
 impl<T: Element> Layer<T> for InnerProductLayer<T> {
@@ -93,13 +112,20 @@ impl<T: Element> Layer<T> for InnerProductLayer<T> {
     }
 
     fn forward(&mut self, device: &AnyDevice, bottom: &[Blob<T>], top: &[Blob<T>]) -> Result<()> {
-        let (rows, outputs) = (self.rows, self.weights.outputs());
-        let op =
-            Gemm::new(rows, outputs, self.inputs).transpose(Transpose::No, self.transposes().0);
-        let (x, w) = (bottom[0].data()?, self.weights.weights()?.data()?);
-        let mut y = top[0].data_mut()?;
-        device.gemm(&op, x.view(), w.view(), y.view_mut())?;
-        self.weights.add_bias(device, &Axis::new(rows, outputs, 1)?, y.view_mut())
+        self.multiply(device, bottom, top, None)
+    }
+
+    fn forward_fused(
+        &mut self,
+        device: &AnyDevice,
+        bottom: &[Blob<T>],
+        top: &[Blob<T>],
+        function: Unary<f64>,
+    ) -> Result<bool> {
+        if self.weights.bias().is_none() {
+            return Ok(false);
+        }
+        self.multiply(device, bottom, top, Some(function)).map(|()| true)
     }
 
     fn backward(

@@ -206,8 +206,9 @@ pub trait Layer<T: Element>: Any + Send {
     }
 
     /// Computes the tops and applies `function` to every element of the tops. The tops are
-    /// bit-identical to the result of [`forward`](Self::forward) followed by `function`. Returns
-    /// `false`, without computing anything, if the layer has no fused implementation.
+    /// bit-identical to the result of [`forward`](Self::forward) followed by `function`, unless a GPU
+    /// computes the layer by cuBLASLt. Returns `false`, without computing anything, if the layer has
+    /// no fused implementation.
     fn forward_fused(
         &mut self,
         device: &AnyDevice,

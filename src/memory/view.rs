@@ -409,8 +409,22 @@ impl<'a, T: Storable, D: Memory> ViewMut<'a, T, D> {
         Ok(DeviceSliceMut { buffer, offset: start, bytes: end - start })
     }
 
+    /// Returns the offset in bytes of the first element in its memory.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn byte_offset(&self) -> usize {
+        self.as_view().byte_offset()
+    }
+
     fn is_whole(&self) -> bool {
         self.span.bytes::<T>() == (0..self.mem.size())
+    }
+}
+
+impl<T: Storable, D: Memory> View<'_, T, D> {
+    /// Returns the offset in bytes of the first element in its memory.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn byte_offset(&self) -> usize {
+        self.span.bytes::<T>().start
     }
 }
 

@@ -156,6 +156,25 @@ impl<T: Element> Gemm<T> {
         check_min_len("gemm", "c", want_c, c)
     }
 
+    /// Fails if an operand of [`gemm_with_bias`](crate::kernel::Blas::gemm_with_bias) has a wrong
+    /// length; `a`, `b`, `bias` and `c` are the numbers of elements of the operands.
+    ///
+    /// # Errors
+    /// Returns the errors of [`check`](Self::check). Returns [`Error::Length`] if `bias` does not
+    /// have n elements or `c` does not have m·n, and [`Error::InvalidInput`] if `C` has gaps between
+    /// rows.
+    pub fn check_with_bias(&self, a: usize, b: usize, bias: usize, c: usize) -> Result<()> {
+        const NAME: &str = "gemm_with_bias";
+        self.check(a, b, c)?;
+        check_len(NAME, "bias", self.n, bias)?;
+        check_len(NAME, "c", self.m.saturating_mul(self.n), c)?;
+        if self.ldc != self.n && self.m > 1 {
+            let reason = format!("ldc {} differs from the {} columns of `C`", self.ldc, self.n);
+            return Err(Error::invalid_input(NAME, reason));
+        }
+        Ok(())
+    }
+
     /// Returns the GEMV with `op(A)` that is equivalent to this GEMM, if `op(B)` and `C` are
     /// contiguous columns.
     pub(crate) fn as_gemv(&self) -> Option<Gemv<T>> {
@@ -213,6 +232,9 @@ pub struct GemmBatch {
 }
 
 impl GemmBatch {
+    /// A batch of one GEMM.
+    pub(crate) const SINGLE: Self = Self { count: 1, stride_a: 0, stride_b: 0, stride_c: 0 };
+
     /// Fails if operands of `a`, `b` and `c` elements are too short for the batch of GEMMs, or if
     /// two of the matrices `C` overlap.
     ///

@@ -40,7 +40,7 @@ fn properties_name_cublas_only_if_it_is_used() {
 
 /// Multiplies an `n` × `n` matrix whose elements are `value` by a matrix of ones, on the queue
 /// `queue`.
-fn multiply_by_ones(queue: &CudaDevice, n: usize, value: f32) -> Blob<f32, CudaDevice> {
+pub(crate) fn multiply_by_ones(queue: &CudaDevice, n: usize, value: f32) -> Blob<f32, CudaDevice> {
     let [a, b, c] = [value, 1.0, f32::NAN].map(|value| {
         let blob = Blob::new(queue, &[n, n]).unwrap();
         queue.fill(value, blob.data_mut().unwrap().view_mut()).unwrap();

@@ -22,7 +22,7 @@ pub(crate) fn executes_ptx() -> bool {
 }
 
 /// Returns the path of the test driver, which is built from the current sources if necessary. The
-/// driver's folder also contains the test library of cuBLAS, `libcublas.so`. Returns `None` if g++
+/// driver's folder also contains the test libraries of cuBLAS and cuBLASLt. Returns `None` if g++
 /// is missing.
 pub(crate) fn library() -> Option<PathBuf> {
     Command::new("g++").arg("--version").output().ok()?;
@@ -38,11 +38,13 @@ pub(crate) fn library() -> Option<PathBuf> {
     let headers = [
         files(folder, "h"),
         files(&execution, "h"),
+        files(folder.join("cublas"), "h"),
         files(folder.join("include"), "h"),
         files(&sources, "cuh"),
     ];
     let headers = digest(headers.concat().iter());
     let cublas = object(&folder.join("cublas/cublas.cc"), false, headers, &out);
+    let cublas_lt = object(&folder.join("cublas/cublas_lt.cc"), false, headers, &out);
     let mut objects: Vec<PathBuf> = std::thread::scope(|scope| {
         let driver = files(folder, "cc").into_iter().chain(files(execution, "cc"));
         let driver = driver.map(|source| (source, false));
@@ -58,10 +60,11 @@ pub(crate) fn library() -> Option<PathBuf> {
     if executes_ptx() {
         objects.push(ptx_machine(&out));
     }
-    let folder = out.join(format!("{:016x}", digest(objects.iter().chain([&cublas]))));
+    let folder = out.join(format!("{:016x}", digest(objects.iter().chain([&cublas, &cublas_lt]))));
     fs::create_dir_all(&folder).unwrap();
     let driver = link(&objects, folder.join("libcuda.so.1"));
     link(&[cublas, driver.clone()], folder.join("libcublas.so"));
+    link(&[cublas_lt, driver.clone()], folder.join("libcublasLt.so"));
     Some(driver)
 }
 

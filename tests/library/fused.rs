@@ -1,4 +1,4 @@
-//! Tests of the fusion of a convolution with the following activation. Fused and separate layers
+//! Tests of the fusion of a convolution or an InnerProduct layer with the following activation. Fused and separate layers
 //! must give bit-identical results. A net must not fuse layers if another layer or a caller needs
 //! the convolution's result.
 
@@ -16,6 +16,14 @@ const CONVOLUTION: &str = "
     layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: [2, 3, 9, 8] } } }
     layer { name: 'conv' type: 'Convolution' bottom: 'x' top: 'c'
       convolution_param { num_output: 4 kernel_size: 3 pad: 1
+        weight_filler { type: 'xavier' } bias_filler { value: 0.1 } } }
+";
+
+/// Net definition that ends with an InnerProduct layer from bottom `x` to top `c`.
+const INNER_PRODUCT: &str = "
+    layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: [2, 30] } } }
+    layer { name: 'ip' type: 'InnerProduct' bottom: 'x' top: 'c'
+      inner_product_param { num_output: 7
         weight_filler { type: 'xavier' } bias_filler { value: 0.1 } } }
 ";
 
@@ -76,10 +84,12 @@ fn values(net: &Net<f32>, blob: &str) -> Vec<f32> {
 
 fn assert_bit_identical<T: Element, D: Device>(device: &D) {
     for next in fusible_layers().into_iter().chain(other_layers()) {
-        let text = CONVOLUTION.to_owned() + &next;
-        let [mut one, mut two] = [0, 1].map(|_| net::<T, D>(&text, device, Phase::Train));
-        assert_eq!(one.forward().unwrap(), forward_one_by_one(&mut two), "{next}");
-        assert!(bytes(&one) == bytes(&two), "{next}");
+        for first in [CONVOLUTION, INNER_PRODUCT] {
+            let text = first.to_owned() + &next;
+            let [mut one, mut two] = [0, 1].map(|_| net::<T, D>(&text, device, Phase::Train));
+            assert_eq!(one.forward().unwrap(), forward_one_by_one(&mut two), "{next}");
+            assert!(bytes(&one) == bytes(&two), "{next}");
+        }
     }
 }
 
@@ -209,4 +219,19 @@ fn training_with_fused_layers_is_bit_identical() {
     let (weights, unfused_count) = train("debug_info: true display: 1");
     assert_eq!((fused_count, unfused_count), (4, 0));
     assert!(fused_weights == weights, "weights differ");
+}
+
+/// A fused layer removes its activation from the range of layers that remain.
+#[test]
+fn an_inner_product_is_fused_only_if_it_has_a_bias() {
+    let layers_left = |text: &str| {
+        let text = text.to_owned() + &layer_after("ReLU", "c", "");
+        let mut net = net::<f32, _>(&text, &CpuDevice::new(), Phase::Train);
+        let mut layers = 1..3;
+        net.forward_first(&mut layers).unwrap();
+        layers.len()
+    };
+    assert_eq!(layers_left(INNER_PRODUCT), 0);
+    let without_bias = INNER_PRODUCT.replace("num_output: 7", "num_output: 7 bias_term: false");
+    assert_eq!(layers_left(&without_bias), 1);
 }

@@ -7,10 +7,10 @@ use crate::{
     sizes::{BITS_20, stop, wrap},
 };
 use cortado::{
-    DType, Element, Result, View, ViewMut,
-    kernel::{Blas, fallback},
+    DType, Element, Result, Src, View, ViewMut,
+    kernel::{Blas, Elementwise, fallback},
     ledger,
-    op::{Gemm, GemmBatch, Gemv, Transpose},
+    op::{Axis, Binary, Gemm, GemmBatch, Gemv, Transpose, Unary},
 };
 use num_traits::{Float, Zero};
 use std::sync::atomic::Ordering::Relaxed;
@@ -313,6 +313,47 @@ impl Blas for Mutant {
             fallback::fill(self, T::default(), c.reborrow())?;
         }
         fallback::gemm_batched(self, &op, &batch, a, b, c)
+    }
+
+    fn gemm_with_bias<T: Element>(
+        &self,
+        op: &Gemm<T>,
+        a: View<'_, T, Self>,
+        b: View<'_, T, Self>,
+        bias: View<'_, T, Self>,
+        function: Option<Unary<T::Acc>>,
+        mut c: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        op.check_with_bias(a.len(), b.len(), bias.len(), c.len())?;
+        self.gemm(op, a, b, c.reborrow())?;
+        let add_bias = |c: &mut ViewMut<'_, T, Self>| {
+            let columns = Axis::new(op.m, op.n, 1)?;
+            match self.bug {
+                Bug::GemmIgnoresBias => Ok(()),
+                Bug::GemmRepeatsBias if op.n > 0 => {
+                    let first = self.scratch(&vec![bias.host()?[0]; op.n])?;
+                    let bias = View::new(&first, op.n)?;
+                    self.broadcast(Binary::Add, &columns, Src::InPlace, bias, c.reborrow())
+                }
+                _ => self.broadcast(Binary::Add, &columns, Src::InPlace, bias, c.reborrow()),
+            }
+        };
+        let activate = |c: &mut ViewMut<'_, T, Self>| {
+            if self.is(Bug::GemmActivationLosesNan) && function.is_some() {
+                let is_nan = |c: &&mut T| c.to_acc().is_nan();
+                c.host_mut()?.iter_mut().filter(is_nan).for_each(|c| *c = T::default());
+            }
+            match function {
+                Some(function) => self.unary(function, Src::InPlace, c.reborrow()),
+                None => Ok(()),
+            }
+        };
+        if self.is(Bug::GemmAddsBiasLast) {
+            activate(&mut c)?;
+            return add_bias(&mut c);
+        }
+        add_bias(&mut c)?;
+        activate(&mut c)
     }
 }
 

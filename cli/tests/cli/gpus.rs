@@ -49,6 +49,28 @@ fn gpus_are_listed_and_used_by_name_and_number() {
     assert!(log.iter().any(|line| line.starts_with("Use cuda:1, ")), "{log:#?}");
 }
 
+/// GPUs of compute capability 9.0 use cuBLASLt if it is found.
+#[test]
+fn device_query_names_cublas_lt_or_says_why_it_is_not_used() {
+    let Some(driver) = cuda_on_cpu::library() else {
+        return println!("SKIPPED: g++ not found; needed to compile the GPU kernels for the CPU");
+    };
+    let folder = Folder::new("gpu-cublaslt");
+    let query = |cublas: &Path| {
+        let args = "device-query --gpu 0";
+        let mut command = folder.command(args);
+        command.env("CORTADO_LIBCUDA", &driver).env("CORTADO_CUBLAS", cublas);
+        let output = command.env("CUDA_ON_CPU_CAPABILITY", "90").output().unwrap();
+        RunResult::new(args, output).succeeded().out
+    };
+    let found = query(driver.parent().unwrap());
+    assert!(found.contains("cuBLASLt") && found.contains("13.0.2"), "{found}");
+    assert!(!found.contains("GEMM by built-in kernels"), "{found}");
+    let missing = query(Path::new("/nowhere"));
+    assert!(missing.contains("GEMM by built-in kernels"), "{missing}");
+    assert!(missing.contains("cuBLASLt not found: cannot open any of /nowhere"), "{missing}");
+}
+
 #[test]
 fn the_gemm_backend_of_a_gpu_is_chosen_by_flags() {
     let Some(driver) = cuda_on_cpu::library() else {
@@ -81,7 +103,10 @@ fn the_gemm_backend_of_a_gpu_is_chosen_by_flags() {
         let (_, note) = train(&format!("--gemm-backend cublas {flags}"));
         assert!(note.starts_with(", GEMM by cuBLAS ") && note.ends_with(end), "{note}");
     }
+    let (_, note) = train("--gemm-backend cublaslt");
+    assert_eq!(note, ", GEMM by cuBLASLt 13.0.2.");
     let missing_path = Path::new("/nowhere");
+    run("--gemm-backend cublaslt", missing_path).failed_with(&["cuBLASLt", "/nowhere"]);
     run("--gemm-backend cublas", missing_path).failed_with(&["cuBLAS", "/nowhere"]);
     run("--gemm-backend builtin", missing_path).succeeded();
 }

@@ -2,15 +2,16 @@
 
 use super::{cases::SCALARS, prelude::*};
 use crate::{
-    conformance::oracle::gemm as oracle,
+    conformance::{expected::epsilon, oracle::gemm as oracle},
     device::AnyDevice,
-    op::{Gemm, GemmBatch, Gemv, Transpose},
+    op::{Gemm, GemmBatch, Gemv, Transpose, Unary},
 };
 
 checks! {
     "gemv" of "gemv": gemv();
     "gemm" of "gemm": gemm();
     "gemm_batched" of "gemm_batched": gemm_batched();
+    "gemm_with_bias" of "gemm": gemm_with_bias();
 }
 
 /// Extents of matrices, near the sizes of SIMD vectors and tiles.
@@ -304,6 +305,85 @@ fn check_matrix_products<T: Element>(
             })
         },
     )
+}
+
+/// Returns the expected result of a GEMM with bias, given the expected result of the GEMM. A device
+/// may round each element to `T` after the sum and again after the bias is added.
+fn with_bias<T: Element>(sum: Expected, bias: f64, function: Option<Unary<f64>>) -> Expected {
+    let mut want = sum;
+    want.add(bias);
+    want.roundings += epsilon::<T>() / epsilon::<T::Acc>() + 2.0;
+    want.inexact = size_of::<T>() == 2;
+    if let Some(function) = function {
+        // The slopes are at most 1, so that ReLU does not increase the error.
+        want.value = function.eval(want.value);
+        want.inexact |= function == LEAKY_RELU;
+    }
+    want
+}
+
+const RELU: Unary<f64> = Unary::Relu { slope: 0.0 };
+const LEAKY_RELU: Unary<f64> = Unary::Relu { slope: 0.3 };
+
+fn gemm_with_bias<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
+    let device = runner.device;
+    // The check `gemm` tests the products, so a quarter of its small cases is enough.
+    let cases = MatrixProduct::cases().fixed_cases.into_iter();
+    let cases = cases.filter(|(case, _)| case.extents.iter().product::<usize>() < 20_000);
+    runner.try_cases(cases.step_by(4), |(case, setup)| {
+        let case = MatrixProduct { gaps: [case.gaps[0], case.gaps[1], 0], ..*case };
+        let (op, [m, n, k]) = (case.gemm::<T>(), case.extents);
+        // ReLU of −∞ may be 0 or NaN, so special values are tested without ReLU.
+        let functions = [None, Some(RELU), Some(LEAKY_RELU)];
+        let of_specials = setup.values == Values::Specials;
+        let function = if of_specials { None } else { functions[(m + n + k) % 3] };
+        let (a_len, b_len, _) = op.spans()?;
+        let mut stream = setup.stream();
+        let [mut a, mut b, bias] =
+            [a_len + case.gaps[0], b_len + case.gaps[1], n].map(|len| stream.take::<T>(len));
+        if case.alpha == 0.0 || k == 0 {
+            (a, b) = (unset(a.len()), unset(b.len()));
+        }
+        let (_, c) = output_before_kernel(("c", stream.take(m * n)), case.beta);
+        let sums = oracle::gemm(&op, &wide(&a), &wide(&b), &wide(&c)).into_iter();
+        let columns = wide(&bias).into_iter().cycle();
+        let want: Vec<_> =
+            sums.zip(columns).map(|(sum, bias)| with_bias::<T>(sum, bias, function)).collect();
+        let inputs = [("a", &a[..]), ("b", &b), ("bias", &bias)];
+        let [got] = runner.call(setup, inputs, [("c", &c)], |[a, b, bias], [c]| {
+            device.gemm_with_bias(&op, a, b, bias, function.map(Unary::cast), c)
+        })?;
+        setup.values.compare("c", &got, &want)
+    })?;
+    // A NaN in `A` reaches its row of `C` through ReLU.
+    let mut a = vec![T::from_f64(1.0); 12];
+    a[5] = T::from_f64(f64::NAN);
+    let (b, bias, c) = (vec![T::from_f64(1.0); 20], vec![T::from_f64(-9.0); 5], unset(15));
+    let want = [[0.0; 5], [f64::NAN; 5], [0.0; 5]].concat();
+    let inputs = [("a", &a[..]), ("b", &b), ("bias", &bias)];
+    let op = Gemm::<T>::new(3, 5, 4);
+    let call = |op: &Gemm<T>, [a, b, bias]: [View<'_, T, AnyDevice>; 3], c: ViewMut<'_, T, _>| {
+        device.gemm_with_bias(op, a, b, bias, Some(RELU.cast()), c)
+    };
+    let [got] = runner
+        .call(&CaseSetup::WHOLE, inputs, [("c", &c[..])], |inputs, [c]| call(&op, inputs, c))?;
+    expect_nearest("c with NaN in a", &got, &want)?;
+    let wide_c = op.leading_dims(4, 5, 6);
+    let refused = [
+        (op, [11, 20, 5, 15], "`a` of 11 elements instead of at least 12"),
+        (op, [12, 19, 5, 15], "`b` of 19 elements instead of at least 20"),
+        (op, [12, 20, 4, 15], "`bias` of 4 elements instead of 5"),
+        (op, [12, 20, 6, 15], "`bias` of 6 elements instead of 5"),
+        (op, [12, 20, 5, 14], "`c` of 14 elements instead of 15"),
+        (op, [12, 20, 5, 16], "`c` of 16 elements instead of 15"),
+        (wide_c, [12, 20, 5, 18], "a `C` with gaps between rows"),
+    ];
+    runner.try_cases(refused, |(op, [a, b, bias, c], invalid)| {
+        let inputs = [("a", *a), ("b", *b), ("bias", *bias)];
+        runner.check_refused::<T, T, 3, 1>(invalid, inputs, [("c", *c)], |inputs, [c]| {
+            call(op, inputs, c)
+        })
+    })
 }
 
 fn gemv<T: Element>(runner: &CheckRunner<'_>) -> Verdict {

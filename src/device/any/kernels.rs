@@ -8,9 +8,9 @@ use crate::{
     device::Device,
     element::{Element, Storable},
     error::Result,
-    kernel::{Conv, Elementwise, Update},
+    kernel::{Blas, Conv, Elementwise, Update},
     memory::{View, ViewMut, ledger::AnyCall},
-    op::{Convolution, SolverUpdate, Unary},
+    op::{Convolution, Gemm, SolverUpdate, Unary},
 };
 
 /// Expands the declarations of a kernel family to a trait `Kernels` for one element type.
@@ -151,8 +151,25 @@ macro_rules! other_method {
             function: Unary<T::Acc>,
             y: ViewMut<'_, T, Self>,
         ) -> Result<()> {
-            let _call = AnyCall::enter_fused(function.kernel_name());
+            let (name, kernels) = ("convolve_with_activation", ["convolve"; 2]);
+            let _call = AnyCall::enter_fused(name, kernels, function.kernel_name());
             self.kernels::<T>().convolve_with_activation(op, x, filters, bias, function, y)
+        }
+    };
+    (Blas) => {
+        #[track_caller]
+        fn gemm_with_bias<T: Element>(
+            &self,
+            op: &Gemm<T>,
+            a: View<'_, T, Self>,
+            b: View<'_, T, Self>,
+            bias: View<'_, T, Self>,
+            function: Option<Unary<T::Acc>>,
+            c: ViewMut<'_, T, Self>,
+        ) -> Result<()> {
+            let activation = function.as_ref().map_or("gemm", Unary::kernel_name);
+            let _call = AnyCall::enter_fused("gemm_with_bias", ["gemm", "broadcast"], activation);
+            self.kernels::<T>().gemm_with_bias(op, a, b, bias, function, c)
         }
     };
     ($family:ident) => {};
@@ -167,7 +184,7 @@ macro_rules! erase_families {
             use super::*;
             #[allow(unused_imports)]
             use crate::{
-                kernel::{Blas, Indexing, Losses, Normalize, Pooling, Random, Reductions},
+                kernel::{Indexing, Losses, Normalize, Pooling, Random, Reductions},
                 memory::Src,
                 op::*,
             };
@@ -184,6 +201,16 @@ macro_rules! erase_families {
                 bias: Option<View<'_, T, AnyDevice>>,
                 function: Unary<T::Acc>,
                 y: ViewMut<'_, T, AnyDevice>,
+            ) -> Result<()>;
+
+            fn gemm_with_bias(
+                &self,
+                op: &Gemm<T>,
+                a: View<'_, T, AnyDevice>,
+                b: View<'_, T, AnyDevice>,
+                bias: View<'_, T, AnyDevice>,
+                function: Option<Unary<T::Acc>>,
+                c: ViewMut<'_, T, AnyDevice>,
             ) -> Result<()>;
 
             fn convert(&self, x: View<'_, T, AnyDevice>, y: AnyViewMut<'_>) -> Result<()>;
@@ -261,6 +288,18 @@ impl<T: Element, D: Device> Kernels<T> for D {
     ) -> Result<()> {
         let (x, filters, bias) = (x.on(), filters.on(), bias.map(View::on));
         Conv::convolve_with_activation(self, op, x, filters, bias, function, y.on())
+    }
+
+    fn gemm_with_bias(
+        &self,
+        op: &Gemm<T>,
+        a: View<'_, T, AnyDevice>,
+        b: View<'_, T, AnyDevice>,
+        bias: View<'_, T, AnyDevice>,
+        function: Option<Unary<T::Acc>>,
+        c: ViewMut<'_, T, AnyDevice>,
+    ) -> Result<()> {
+        Blas::gemm_with_bias(self, op, a.on(), b.on(), bias.on(), function, c.on())
     }
 
     fn convert(&self, x: View<'_, T, AnyDevice>, y: AnyViewMut<'_>) -> Result<()> {

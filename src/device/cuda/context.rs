@@ -39,7 +39,7 @@ pub(super) struct Context {
     primary: Primary,
     _released: NoCurrentContext,
     device: Device,
-    capability: Version,
+    pub(super) capability: Version,
     pub(super) multiprocessors: usize,
     pub(super) launches: Launches,
     /// The queues that defer launches and frees.

@@ -1,14 +1,8 @@
 //! The CUDA device (a GPU, a queue and host threads) and its builder.
 
 use super::{
-    context::Context,
-    cublas::{Cublas, Library},
-    driver,
-    error::from_cust,
-    launch_counts::LaunchCounts,
-    memory_budget::MemoryBudget,
-    requirements,
-    stream::Stream,
+    context::Context, driver, error::from_cust, gemm_library::GemmLibrary,
+    launch_counts::LaunchCounts, memory_budget::MemoryBudget, requirements, stream::Stream,
 };
 use crate::{
     device::options::GemmBackend,
@@ -37,8 +31,7 @@ use std::{
 pub struct CudaDevice {
     pub(super) stream: Arc<Stream>,
     pub(super) workers: Workers,
-    /// cuBLAS and its handle; `None` if the built-in kernels compute GEMMs.
-    pub(super) cublas: Option<Arc<Cublas>>,
+    pub(super) gemm_library: GemmLibrary,
     /// Whether GEMM and convolution may round `f32` operands to TF32.
     pub(super) tf32: bool,
     /// Number of multiprocessors for which launches size their grids.
@@ -82,7 +75,7 @@ impl CudaDevice {
     }
 
     /// Returns the counts of this queue's launches. Kernels that the queue still defers
-    /// ([`CudaBuilder::graphs`]) and kernels of cuBLAS are not counted.
+    /// ([`CudaBuilder::graphs`]) and kernels of cuBLAS and cuBLASLt are not counted.
     pub fn launch_counts(&self) -> LaunchCounts {
         self.stream.launch_counts()
     }
@@ -135,7 +128,8 @@ impl CudaBuilder {
         Self { threads, ..self }
     }
 
-    /// Sets the GEMM backend; the default is the built-in kernels.
+    /// Sets the GEMM backend. The default, [`GemmBackend::Auto`], is cuBLASLt if the GPU has compute
+    /// capability 9.0 or later and cuBLASLt is found, else the built-in kernels.
     #[must_use]
     pub fn gemm_backend(self, gemm_backend: GemmBackend) -> Self {
         Self { gemm_backend, ..self }
@@ -157,7 +151,8 @@ impl CudaBuilder {
     /// until it has enough of them for a graph, or until it transfers data or waits. An error of the
     /// launch of a kernel is returned by the next wait. A sequence of kernels becomes a graph when it
     /// occurs for the second time. Graphs need driver R470 (CUDA 11.4) or later; with an older
-    /// driver, the option has no effect. Kernels of cuBLAS are not in graphs.
+    /// driver, the option has no effect. Kernels of cuBLAS and cuBLASLt are
+    /// not in graphs.
     #[must_use]
     pub fn graphs(self, graphs: bool) -> Self {
         Self { graphs, ..self }
@@ -186,7 +181,7 @@ impl CudaBuilder {
         Self { driver: Some(path.as_ref().to_owned()), ..self }
     }
 
-    /// Sets the path of cuBLAS or of the folder that contains cuBLAS.
+    /// Sets the path of cuBLAS or of the folder that contains cuBLAS and cuBLASLt.
     #[doc(hidden)]
     #[must_use]
     pub fn cublas_path(self, path: impl AsRef<Path>) -> Self {
@@ -198,8 +193,8 @@ impl CudaBuilder {
     /// their buffers have been dropped.
     ///
     /// # Errors
-    /// [`Error::Device`] if the driver, the GPU or the requested cuBLAS is missing, if the driver
-    /// is older than R450 (CUDA 11.0), or if the GPU's compute capability is below 7.5.
+    /// [`Error::Device`] if the driver, the GPU or the requested cuBLAS or cuBLASLt is
+    /// missing, if the driver is older than R450 (CUDA 11.0), or if the GPU's compute capability is below 7.5.
     pub fn open(self, ordinal: u32) -> Result<CudaDevice> {
         let count = self.count()?;
         if ordinal >= count {
@@ -214,17 +209,11 @@ impl CudaBuilder {
         let budget = Arc::new(MemoryBudget::new(self.memory_limit));
         let graphs = self.graphs && !context.synchronous && requirements::has_graphs(&context.name);
         let stream = Stream::new(&context, &budget, graphs)?;
-        let cublas = match self.gemm_backend {
-            GemmBackend::Builtin => None,
-            GemmBackend::Cublas => {
-                let library = Library::open(self.cublas.as_deref());
-                let library = library.map_err(|reason| Error::device(&*context.name, reason))?;
-                Some(Arc::new(Cublas::new(&Arc::new(library), &stream, self.tf32)))
-            }
-        };
+        let (path, queue) = (self.cublas.as_deref(), (&stream, self.tf32));
+        let gemm_library = GemmLibrary::open(self.gemm_backend, path, queue, context.capability)?;
         let multiprocessors = self.multiprocessors.unwrap_or(context.multiprocessors);
         let Self { tf32, large_tiles, .. } = self;
-        Ok(CudaDevice { stream, workers, cublas, tf32, multiprocessors, large_tiles })
+        Ok(CudaDevice { stream, workers, gemm_library, tf32, multiprocessors, large_tiles })
     }
 
     fn count(&self) -> Result<u32> {

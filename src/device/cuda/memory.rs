@@ -7,7 +7,6 @@ use crate::{
     memory::{CompiledHere, DeviceSpan, DeviceWork, HostBytes, Memory, MemoryUsage},
 };
 use cust::sys::{CUdeviceptr, cuMemcpyDtoHAsync_v2, cuMemcpyHtoDAsync_v2};
-use std::sync::Arc;
 
 impl Memory for CudaDevice {
     type Buffer = CudaBuffer;
@@ -52,8 +51,8 @@ impl Memory for CudaDevice {
     fn fork_queue(&self) -> Result<Self> {
         let graphs = self.stream.uses_graphs();
         let stream = Stream::new(self.context(), &self.stream.budget, graphs)?;
-        let cublas = self.cublas.as_ref().map(|cublas| Arc::new(cublas.fork(&stream)));
-        Ok(Self { stream, cublas, ..self.clone() })
+        let gemm_library = self.gemm_library.fork(&stream);
+        Ok(Self { stream, gemm_library, ..self.clone() })
     }
 
     fn order_after(&self, other: &Self) -> Result<()> {
@@ -74,8 +73,7 @@ impl Memory for CudaDevice {
 
     fn properties(&self) -> Vec<(&'static str, String)> {
         let mut properties = self.context().properties();
-        let cublas = self.cublas.as_ref().and_then(|cublas| cublas.version());
-        properties.extend(cublas.map(|version| ("cuBLAS", version)));
+        properties.extend(self.gemm_library.properties());
         properties
     }
 

@@ -9,7 +9,8 @@
 //!   another queue still uses.
 //! - The program contains the PTX of `kernels/*.cu`. The driver compiles the PTX of a source file
 //!   for the GPU at the first launch of one of the file's kernels.
-//! - GEMM uses the built-in kernels, or cuBLAS on request
+//! - GEMM uses the built-in kernels; cuBLASLt by default on GPUs of compute capability 9.0 or later
+//!   (`docs/decisions/0041-cublaslt-from-capability-9.md`); or cuBLAS on request
 //!   (`docs/decisions/0021-cublas-on-request.md`).
 //! - On request, a queue launches several kernels as one CUDA graph
 //!   (`docs/decisions/0039-graphs-of-deferred-launches.md`).
@@ -20,10 +21,10 @@ mod buffer;
 mod kernel_errors;
 mod context;
 mod deferred;
-mod cublas;
 mod device;
 mod driver;
 mod error;
+mod gemm_library;
 mod event;
 #[deny(unsafe_code)]
 mod kernels;

@@ -22,22 +22,26 @@ impl AnyCall {
     /// Marks the start of a call of the kernel `method`. Ledgers record the call as `name`.
     #[track_caller]
     pub(crate) fn enter(method: &'static str, name: &'static str) -> Self {
-        Self::new(name, (method, name), [method, name, name])
+        Self::new(name, (method, name), [method, name, name, name])
     }
 
-    /// Enters a call of `convolve_with_activation`, whose default implementation runs the kernels
-    /// `convolve` and `unary`. Ledgers record the kernel `unary` under the name `activation`.
+    /// Enters a call of the kernel `name`, whose default implementation runs `kernels` and `unary`.
+    /// Ledgers record the kernel `unary` under the name `activation`.
     #[track_caller]
-    pub(crate) fn enter_fused(activation: &'static str) -> Self {
-        let name = "convolve_with_activation";
-        Self::new(name, ("unary", activation), [name, "convolve", activation])
+    pub(crate) fn enter_fused(
+        name: &'static str,
+        kernels: [&'static str; 2],
+        activation: &'static str,
+    ) -> Self {
+        let [first, second] = kernels;
+        Self::new(name, ("unary", activation), [name, first, second, activation])
     }
 
     #[track_caller]
     fn new(
         name: &'static str,
         full_name: (&'static str, &'static str),
-        scopes: [&'static str; 3],
+        scopes: [&'static str; 4],
     ) -> Self {
         let site = Location::caller();
         let call =

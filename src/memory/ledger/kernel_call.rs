@@ -50,7 +50,7 @@ pub(super) struct RunningCall {
     /// `unary_exp`.
     pub(super) full_name: (&'static str, &'static str),
     /// Names of the ledger scopes in which the kernel may use the device side of an operand.
-    pub(super) scopes: [&'static str; 3],
+    pub(super) scopes: [&'static str; 4],
     pub(super) site: &'static Location<'static>,
     /// Whether the kernel is in one of `scopes`, or in a scope inside one of them.
     pub(super) has_scope: bool,

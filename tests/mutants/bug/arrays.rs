@@ -116,6 +116,14 @@ macro_rules! arrays_bugs {
         BatchZeroesGaps => gemm_batched,
         /// Bug: the kernel `gemm_batched` accepts matrices `C` that overlap.
         BatchOverlaps => gemm_batched,
+        /// Bug: the kernel `gemm_with_bias` ignores the bias.
+        GemmIgnoresBias => gemm_with_bias,
+        /// Bug: the kernel `gemm_with_bias` adds the bias of the first column to all columns.
+        GemmRepeatsBias => gemm_with_bias,
+        /// Bug: the kernel `gemm_with_bias` applies the activation before it adds the bias.
+        GemmAddsBiasLast => gemm_with_bias,
+        /// Bug: the activation of the kernel `gemm_with_bias` replaces NaN by 0.
+        GemmActivationLosesNan => gemm_with_bias,
         // Bugs in elementwise functions.
         /// Bug: the kernel `fill` writes +0 instead of −0.
         FillLosesSign => fill,

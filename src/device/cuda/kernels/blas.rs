@@ -5,9 +5,9 @@ use crate::{
     device::CudaDevice,
     element::Element,
     error::{Result, check_len, check_min_len},
-    kernel::{Blas, fallback},
+    kernel::{Blas, blas::gemm_then_bias, fallback},
     memory::{View, ViewMut, ledger},
-    op::{Gemm, GemmBatch, Gemv},
+    op::{Gemm, GemmBatch, Gemv, Unary},
 };
 use num_traits::Zero;
 
@@ -106,7 +106,7 @@ impl Blas for CudaDevice {
         b: View<'_, T, Self>,
         c: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        let batch = GemmBatch { count: 1, stride_a: 0, stride_b: 0, stride_c: 0 };
+        let batch = GemmBatch::SINGLE;
         if !self.supports_gemm(op, &batch) {
             return fallback::gemm(self, op, a, b, c);
         }
@@ -137,5 +137,29 @@ impl Blas for CudaDevice {
         batch.check(op, a.len(), b.len(), c.len())?;
         let _scope = ledger::enter_kernel("gemm_batched", T::DTYPE.name());
         self.launch_gemm("gemm_batched", op, batch, a.device()?, b.device()?, (c, false))
+    }
+
+    fn gemm_with_bias<T: Element>(
+        &self,
+        op: &Gemm<T>,
+        a: View<'_, T, Self>,
+        b: View<'_, T, Self>,
+        bias: View<'_, T, Self>,
+        function: Option<Unary<T::Acc>>,
+        mut c: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        op.check_with_bias(a.len(), b.len(), bias.len(), c.len())?;
+        let relu = match function {
+            None => Some(false),
+            Some(Unary::Relu { slope }) if slope.is_zero() => Some(true),
+            Some(_) => None,
+        };
+        let is_gemv = op.as_gemv().is_some() || op.as_transposed_gemv().is_some();
+        if let Some(relu) = relu.filter(|_| !is_gemv)
+            && self.gemm_with_epilogue(op, (a, b), bias, relu, &mut c)?
+        {
+            return Ok(());
+        }
+        gemm_then_bias(self, op, (a, b), bias, function, c)
     }
 }

@@ -4,11 +4,11 @@ use super::{output_slice, split_reduction::SplitReduction};
 use crate::{
     device::{
         CudaDevice,
-        cuda::{CudaBuffer, cublas::Cublas},
+        cuda::{CudaBuffer, gemm_library::Epilogue},
     },
     element::{DType, Element},
     error::Result,
-    memory::{DeviceSlice, ViewMut},
+    memory::{DeviceSlice, View, ViewMut, ledger},
     op::{self, GemmBatch, Transpose},
 };
 use num_traits::Zero;
@@ -139,10 +139,11 @@ impl CudaDevice {
         b: DeviceSlice<'_, Self>,
         (mut c, overwrites): (ViewMut<'_, T, Self>, bool),
     ) -> Result<()> {
-        if let Some(cublas) = self.cublas.as_ref().filter(|_| Cublas::supports(op, batch)) {
+        let offsets = [a.offset, b.offset, c.byte_offset(), 0];
+        if let Some(gemm) = self.gemm_library.find(op, batch, Epilogue::default(), offsets)? {
             let c = output_slice(&mut c, overwrites)?;
             let (a, b, c) = ((a.buffer, a.offset), (b.buffer, b.offset), (&*c.buffer, c.offset));
-            return cublas.multiply(kernel_name, op, batch, a, b, c);
+            return gemm.run(kernel_name, (op, batch), (a, b), None, c);
         }
         // As in BLAS, the kernel does not read `A` and `B` if α = 0. With k = 0, α times the empty
         // sum is 0, even if α is infinite.
@@ -167,6 +168,33 @@ impl CudaDevice {
         let launch = self.variant::<T>(kernel_name, "add_parts")?.arg(args);
         let launch = launch.arg(op.alpha).arg(op.beta).operand(&parts, 0).operand(c, offset);
         launch.grid_1d(batch.count * op.m * op.n)
+    }
+
+    /// Computes `C ← α·op(A)·op(B) + β·C + bias`, and then ReLU if `relu` is true, by a GEMM library.
+    /// Returns `false`, without computing anything, if the built-in kernels must compute the GEMM.
+    /// The caller has checked the operand lengths.
+    #[track_caller]
+    pub(super) fn gemm_with_epilogue<T: Element>(
+        &self,
+        op: &op::Gemm<T>,
+        (a, b): (View<'_, T, Self>, View<'_, T, Self>),
+        bias: View<'_, T, Self>,
+        relu: bool,
+        c: &mut ViewMut<'_, T, Self>,
+    ) -> Result<bool> {
+        const NAME: &str = "gemm_with_bias";
+        let batch = GemmBatch::SINGLE;
+        let offsets = [a.byte_offset(), b.byte_offset(), c.byte_offset(), bias.byte_offset()];
+        let epilogue = Epilogue { bias: true, relu };
+        let Some(gemm) = self.gemm_library.find(op, &batch, epilogue, offsets)? else {
+            return Ok(false);
+        };
+        let _scope = ledger::enter_kernel(NAME, T::DTYPE.name());
+        let (a, b, bias) = (a.device()?, b.device()?, bias.device()?);
+        let c = output_slice(c, op.beta.is_zero())?;
+        let (a, b, c) = ((a.buffer, a.offset), (b.buffer, b.offset), (&*c.buffer, c.offset));
+        gemm.run(NAME, (op, &batch), (a, b), Some((bias.buffer, bias.offset)), c)?;
+        Ok(true)
     }
 
     /// Computes `Cᵢ ← op(Aᵢ)·op(Bᵢ)` into contiguous matrices of accumulators, which start at

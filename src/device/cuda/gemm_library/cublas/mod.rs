@@ -8,28 +8,25 @@
 
 mod library;
 
-pub(super) use library::Library;
+pub(in crate::device::cuda) use library::Library;
 
-use super::{buffer::CudaBuffer, context::Context, error::PendingLaunch, stream::Stream};
+use super::functions::{WORKSPACE, check_status, cuda_types, operation};
 use crate::{
-    element::{DType, Element},
+    device::cuda::{buffer::CudaBuffer, context::Context, error::PendingLaunch, stream::Stream},
+    element::Element,
     error::{Error, Result},
     ledger,
     memory::DeviceWork,
-    op::{Gemm, GemmBatch, Transpose},
+    op::{Gemm, GemmBatch},
     sync::Mutex,
 };
-use library::{RawHandle, check_status};
-use num_traits::Zero;
+use library::RawHandle;
 use std::{
     ffi::{c_int, c_longlong, c_void},
     panic::Location,
     ptr,
     sync::Arc,
 };
-
-/// Workspace size of a handle in bytes: enough for the fastest algorithms on the newest GPUs.
-const WORKSPACE: usize = 32 << 20;
 
 /// `CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION`: keeps sums of 16-bit elements in 32 bits.
 const WIDE_SUMS: c_int = 16;
@@ -39,7 +36,7 @@ const TF32: c_int = 3;
 const DEFAULT_ALGORITHM: c_int = -1;
 
 /// The cuBLAS library and the cuBLAS handle of one queue.
-pub(super) struct Cublas {
+pub(in crate::device::cuda) struct Cublas {
     library: Arc<Library>,
     stream: Arc<Stream>,
     tf32: bool,
@@ -49,33 +46,30 @@ pub(super) struct Cublas {
 
 impl Cublas {
     /// Prepares cuBLAS for a queue; if `tf32` is set, cuBLAS rounds `f32` operands to TF32.
-    pub(super) fn new(library: &Arc<Library>, stream: &Arc<Stream>, tf32: bool) -> Self {
+    pub(in crate::device::cuda) fn new(
+        library: &Arc<Library>,
+        stream: &Arc<Stream>,
+        tf32: bool,
+    ) -> Self {
         let (library, stream) = (Arc::clone(library), Arc::clone(stream));
         Self { library, stream, tf32, handle: Mutex::default() }
     }
 
-    pub(super) fn fork(&self, stream: &Arc<Stream>) -> Self {
+    pub(in crate::device::cuda) fn fork(&self, stream: &Arc<Stream>) -> Self {
         Self::new(&self.library, stream, self.tf32)
     }
 
-    /// Returns whether cuBLAS supports the GEMM: α is not 0, and all extents are positive and fit
-    /// in `c_int`.
-    pub(super) fn supports<T: Element>(op: &Gemm<T>, batch: &GemmBatch) -> bool {
-        let extents = [op.m, op.n, op.k, op.lda, op.ldb, op.ldc, batch.count];
-        let is_product = !op.alpha.is_zero() && ![op.m, op.n, op.k, batch.count].contains(&0);
-        is_product && extents.iter().all(|&extent| c_int::try_from(extent).is_ok())
-    }
-
-    pub(super) fn version(&self) -> Option<String> {
+    pub(in crate::device::cuda) fn version(&self) -> Option<String> {
         let [major, minor, patch] = self.library.version().ok()?;
         Some(format!("{major}.{minor}.{patch}"))
     }
 
-    /// Computes `Cᵢ ← α·op(Aᵢ)·op(Bᵢ) + β·Cᵢ` for GEMMs that cuBLAS [supports](Self::supports). The
+    /// Computes `Cᵢ ← α·op(Aᵢ)·op(Bᵢ) + β·Cᵢ` for GEMMs that the library
+    /// [supports](super::supports). The
     /// caller has checked the operand lengths. Each operand is a buffer and an offset in bytes; the
     /// ledger records the call as `kernel_name`.
     #[track_caller]
-    pub(super) fn multiply<T: Element>(
+    pub(in crate::device::cuda) fn multiply<T: Element>(
         &self,
         kernel_name: &'static str,
         op: &Gemm<T>,
@@ -182,25 +176,4 @@ impl Drop for Handle {
 
 fn check(context: &Context, call: &str, status: c_int) -> Result<()> {
     check_status(call, status).map_err(|reason| Error::device(&*context.name, reason))
-}
-
-/// Returns the `cublasOperation_t` of an operand.
-fn operation(trans: Transpose) -> c_int {
-    match trans {
-        Transpose::No => 0,
-        Transpose::Yes => 1,
-    }
-}
-
-/// Returns the `cudaDataType` of an element type and the `cublasComputeType_t` of sums of such
-/// elements.
-fn cuda_types(element: DType) -> (c_int, c_int) {
-    const COMPUTE_32F: c_int = 68;
-    const COMPUTE_64F: c_int = 70;
-    match element {
-        DType::F32 => (0, COMPUTE_32F),
-        DType::F64 => (1, COMPUTE_64F),
-        DType::F16 => (2, COMPUTE_32F),
-        DType::Bf16 => (14, COMPUTE_32F),
-    }
 }
