@@ -107,6 +107,7 @@ macro_rules! conformance {
             $($then)*
             raw_copies coherence sharing queues queue_order freed_in_flight reused_memory
             out_of_memory alive_after_errors injected_failures queue_failures failed_outputs
+            spans
             copy scal axpy axpby dot dot_strided asum sumsq amax gemv gemm gemm_batched
             gemm_with_bias
             fill unary_abs unary_neg unary_exp unary_ln unary_sqr unary_sqrt unary_recip unary_tanh

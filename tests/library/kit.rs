@@ -82,6 +82,8 @@ fn a_device_that_injects_no_failures_skips_their_check_and_the_table_says_so() {
     assert!(table.contains(&line), "{table}");
     let line =
         "\nSkipped in `failed_outputs`: the device has no native kernel with several outputs.\n";
+    assert!(table.contains(line), "{table}");
+    let line = "\nSkipped in `spans`: the device does not implement `record_spans`.\n";
     assert!(table.ends_with(line), "{table}");
     assert_eq!(outcome(&SIMULATED), Outcome::Native);
     assert!(!SIMULATED.coverage().to_string().contains("Skipped"));

@@ -6,11 +6,17 @@ use cortado::{
     Element, Error, Memory, Result, SyncedMemory, View, ViewMut,
     device::{SimulatedDevice, simulated},
     ledger,
-    memory::{DeviceSlice, DeviceSliceMut, FailureKind, HostBytes, StaleAllocation},
+    memory::{
+        DeviceSlice, DeviceSliceMut, DeviceSpan, DeviceWork, FailureKind, HostBytes,
+        StaleAllocation,
+    },
 };
-use std::sync::{
-    Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak,
-    atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
+use std::{
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak,
+        atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
+    },
+    time::Duration,
 };
 
 #[derive(Clone, Debug)]
@@ -57,6 +63,8 @@ struct Shared {
     failure: Mutex<Option<String>>,
     /// All queues, for [`Bug::OtherQueueLosesFailure`] and [`Bug::FailureOfAnyQueue`].
     queues: Mutex<Vec<SimulatedDevice>>,
+    /// Whether the device records spans.
+    is_recording: AtomicBool,
     /// Whether two queues wait for each other.
     is_deadlocked: AtomicBool,
 }
@@ -499,11 +507,47 @@ impl Memory for Mutant {
         }
     }
 
+    fn record_spans(&self, on: bool) -> Result<bool> {
+        let records = self.inner.record_spans(on || self.is(Bug::SpansNeverEnd))?;
+        self.shared.is_recording.store(on, Relaxed);
+        Ok(records)
+    }
+
+    fn take_spans(&self) -> Result<Vec<DeviceSpan>> {
+        let mut spans = self.inner.take_spans()?;
+        let is_kernel = |span: &DeviceSpan| matches!(span.work, DeviceWork::Kernel { .. });
+        match self.bug {
+            Bug::SpansOverlap => spans.iter_mut().for_each(|span| span.start = Duration::ZERO),
+            Bug::SpansEndBeforeStart => {
+                let wrapped = Duration::from_nanos(u64::MAX);
+                spans.iter_mut().take(1).for_each(|span| span.duration = wrapped);
+            }
+            Bug::SpansMissLaunch => {
+                let last = spans.iter().rposition(is_kernel);
+                last.map(|last| spans.remove(last));
+            }
+            Bug::SpansMissTransfers => spans.retain(is_kernel),
+            Bug::SpansDoNotGrow => {
+                spans.iter_mut().for_each(|span| span.duration = Duration::from_nanos(1));
+            }
+            Bug::SpansReversed => spans.reverse(),
+            Bug::SpansRestart => {
+                let first = spans.first().map_or(Duration::ZERO, |span| span.start);
+                spans.iter_mut().for_each(|span| span.start -= first);
+            }
+            _ => {}
+        }
+        Ok(spans)
+    }
+
     fn fork_queue(&self) -> Result<Self> {
         if self.is_fork && self.is(Bug::ForkOfForkRefused) {
             return Err(Error::device(self.name(), "a fork cannot be forked"));
         }
         let inner = self.inner.fork_queue()?;
+        if self.is(Bug::SpansOfForks) && self.shared.is_recording.load(Relaxed) {
+            inner.record_spans(true)?;
+        }
         if matches!(self.bug, Bug::OtherQueueLosesFailure | Bug::FailureOfAnyQueue) {
             lock(&self.shared.queues).push(inner.clone());
         }

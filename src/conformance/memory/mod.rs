@@ -10,6 +10,7 @@ mod order;
 mod queues;
 mod reuse;
 mod sharing;
+mod spans;
 mod transfers;
 
 use super::check::Check;
@@ -29,5 +30,6 @@ pub(super) fn checks() -> Vec<Check> {
         Check::once("injected_failures", None, failures::injected_failures),
         Check::once("queue_failures", None, queue_failures::queue_failures),
         Check::once("failed_outputs", None, failed_outputs::failed_outputs),
+        Check::once("spans", None, spans::spans),
     ]
 }

@@ -24,6 +24,25 @@ macro_rules! memory_bugs {
         /// Bug: the first download of a buffer is cached, and later downloads return the cached
         /// bytes.
         DownloadStale => coherence,
+        // Bugs in recorded spans.
+        /// Bug: all spans of a recording start at the same time, so that they overlap.
+        SpansOverlap => spans,
+        /// Bug: a span ends before it starts, and the difference wraps around.
+        SpansEndBeforeStart => spans,
+        /// Bug: a recording lacks the last launch of a kernel.
+        SpansMissLaunch => spans,
+        /// Bug: a recording contains only kernels.
+        SpansMissTransfers => spans,
+        /// Bug: all durations are equal.
+        SpansDoNotGrow => spans,
+        /// Bug: the spans are in the reverse order.
+        SpansReversed => spans,
+        /// Bug: the start of a span is relative to the last call of `take_spans`.
+        SpansRestart => spans,
+        /// Bug: `record_spans` does not end a recording.
+        SpansNeverEnd => spans,
+        /// Bug: a forked queue records if its parent records.
+        SpansOfForks => spans,
         // Bugs in allocations.
         /// Bug: new device memory is not zeroed.
         AllocNotZeroed => raw_copies,
