@@ -38,15 +38,15 @@ use layer_passes::{backward_layers, forward_layers};
 
 /// Time the layers of a net
 ///
-/// Prints each layer's median time over the iterations. The first iteration is not timed, because
-/// it allocates memory and uploads the parameters. The GFLOP/s columns count the multiplications
-/// and additions of convolutions and inner products. The time of a layer includes waiting until the
-/// device has finished the layer's work. If the device measures the times of its kernels, the device
-/// columns show the median times of up to ten further passes on the device, and a second table lists
-/// the kernels; these times exclude the launches and waits of the host. An activation that is fused into the preceding layer has
-/// no separate forward time: the table shows `above`, and the preceding row includes the
-/// activation. The times of data layers include the wait for data, whose mean the command also
-/// prints.
+/// Prints each layer's number of parameters and median time over the iterations. The first
+/// iteration is not timed, because it allocates memory and uploads the parameters. The GFLOP/s
+/// columns count the multiplications and additions of convolutions and inner products. The time of
+/// a layer includes waiting until the device has finished the layer's work. If the device measures
+/// the times of its kernels, the device columns show the median times of up to ten further passes
+/// on the device, and a second table lists the kernels; these times exclude the launches and waits
+/// of the host. An activation that is fused into the preceding layer has no separate forward time:
+/// the table shows `above`, and the preceding row includes the activation. The times of data layers
+/// include the wait for data, whose mean the command also prints.
 ///
 /// With --trace, the times include the recording of the timeline, and Ctrl-C stops the command after
 /// the current pass.
@@ -87,6 +87,8 @@ struct Row {
     name: String,
     kind: String,
     tops: String,
+    /// Number of values of the parameters that the layer does not share with an earlier layer.
+    parameters: usize,
     /// Time of the layer in each forward pass, in seconds; empty if the layer is fused into the
     /// preceding layer.
     forward: Vec<f64>,
@@ -225,10 +227,12 @@ impl Row {
         let gradients = net.needs_backward(index).map_or(0, |(backward, bottoms)| {
             usize::from(backward) + usize::from(bottoms.contains(&true))
         });
+        let own_params = net.learnable_params().filter(|param| param.layer == index);
         Self {
             name: escape_control(param.name()),
             kind: escape_control(param.r#type()),
             tops: shapes.collect::<Vec<_>>().join(" "),
+            parameters: own_params.map(|param| param.blob().count()).sum(),
             forward: Vec::new(),
             backward: Vec::new(),
             device: Default::default(),
@@ -253,6 +257,7 @@ impl Row {
             Some(self.name.clone()),
             Some(self.kind.clone()),
             Some(self.tops.clone()),
+            Some(if self.parameters > 0 { self.parameters.to_string() } else { String::new() }),
             Some(forward.map_or(FUSED_ABOVE.into(), |forward| milliseconds(Some(forward)))),
             forward_on_device,
             Some(speed(self.forward_flops, forward)),
@@ -292,8 +297,9 @@ fn report(times: &Measurements, memory: &MemoryUse, usage: Option<MemoryUsage>) 
     let total_seconds: f64 = medians.flatten().sum();
     let device = kernels.as_ref().map(|_| "device ms");
     let times = ["forward ms", "backward ms"].map(|pass| [Some(pass), device, Some("GFLOP/s")]);
-    let header = [["layer", "type", "tops"].map(Some), times[0], times[1]].concat();
-    let header = header.into_iter().chain([Some("%")]).flatten().map(str::to_owned);
+    let layer = ["layer", "type", "tops", "parameters"].map(Some);
+    let header = layer.into_iter().chain([times[0], times[1]].concat()).chain([Some("%")]);
+    let header = header.flatten().map(str::to_owned);
     let mut table = vec![header.collect()];
     table.extend(rows.iter().map(|row| row.cells(total_seconds, device.is_some())));
     let mut text = align_columns(&table, 3);

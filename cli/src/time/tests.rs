@@ -68,6 +68,22 @@ fn a_net_without_data_layers_reports_no_wait() {
     assert!(data_wait(&report).is_none() && report.contains("Forward pass: "), "{report}");
 }
 
+#[test]
+fn the_report_has_the_number_of_parameters_of_each_layer() {
+    let input = r#"layer { name: "x" type: "Input" top: "x"
+        input_param { shape { dim: 3 dim: 2 } } }"#;
+    let report = timed_report(input, "x", 0);
+    let end = report.lines().next().unwrap().find("parameters").unwrap() + "parameters".len();
+    // The widths of columns count characters, and the tops contain `×`.
+    let until_end = |name| {
+        let line = report.lines().find(|line| line.starts_with(name)).unwrap();
+        line.chars().take(end).collect::<String>()
+    };
+    // Two inputs for each of the two outputs, and two biases.
+    assert!(until_end("ip ").ends_with(" 6"), "{report}");
+    assert!(until_end("x ").ends_with("  "), "{report}");
+}
+
 /// The simulated device measures the times of its kernels, and the CPU does not.
 #[test]
 fn the_report_has_the_times_that_the_device_measures() {
@@ -78,7 +94,7 @@ fn the_report_has_the_times_that_the_device_measures() {
     let header = report.lines().next().unwrap();
     assert_eq!(header.matches("device ms").count(), 2, "{report}");
     let row = |name| report.lines().find(|line| line.starts_with(name)).unwrap();
-    let on_device = row("ip ").split_whitespace().nth(4).unwrap();
+    let on_device = row("ip ").split_whitespace().nth(5).unwrap();
     assert!(on_device.parse::<f64>().is_ok(), "{report}");
     let gemm: Vec<_> = row("gemm ").split_whitespace().take(4).collect();
     assert_eq!(gemm, ["gemm", "f32", "gemm", "1"], "{report}");
