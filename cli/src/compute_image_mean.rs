@@ -1,6 +1,6 @@
 //! The command `cortado compute-image-mean`, which computes the mean image of a database.
 
-use super::{database_writer::Backend, output::print, suffix::check_binaryproto};
+use super::{database_writer::SourceBackend, output::print, suffix::check_binaryproto};
 use clap::Args;
 use cortado::{
     data::{Record, RecordValues, SourceRegistry},
@@ -19,27 +19,27 @@ use std::{fmt::Write, path::PathBuf};
     data/ilsvrc12/imagenet_mean.binaryproto"
 )]
 pub(super) struct ComputeImageMean {
-    /// Database or other finite source whose records are averaged
+    /// Database or other source whose records are averaged
     #[arg(value_name = "DB")]
     source: String,
     /// File to which the mean image is written
     #[arg(value_name = "OUT.binaryproto")]
     output: Option<PathBuf>,
     /// Format of the database; the command detects the format even without this flag
-    #[arg(long, value_enum, default_value_t = Backend::Lmdb)]
-    backend: Backend,
+    #[arg(long, value_enum, default_value_t = SourceBackend::Lmdb)]
+    backend: SourceBackend,
 }
 
 impl ComputeImageMean {
     pub(super) fn run(self) -> Result<()> {
-        let Self { source: name, output, backend: Backend::Lmdb } = self;
+        let Self { source: name, output, backend: _ } = self;
         output.as_deref().map_or(Ok(()), check_binaryproto)?;
         let mut source = SourceRegistry::default().open(&name)?;
-        let endless_error =
-            || Error::InvalidData(format!("{}: source is endless", source.describe()));
-        let count = source.records().ok_or_else(endless_error)?;
         let (mut record, mut shape, mut sums) = (Record::default(), [0; 3], Vec::new());
-        for index in 0..count {
+        let mut count = 0;
+        // A LevelDB source counts its records while it reads them.
+        while source.records() != Some(count) {
+            let index = count;
             let with_record = |error: Error| error.context(format!("{name}, record {index}"));
             source.read(&mut record).map_err(with_record)?;
             if index == 0 {
@@ -56,6 +56,7 @@ impl ComputeImageMean {
                 RecordValues::Bytes(x) => add(&mut sums, x.iter().copied()),
                 RecordValues::Floats(x) => add(&mut sums, x.iter().copied()),
             }
+            count += 1;
         }
         sums.iter_mut().for_each(|sum| *sum /= count as f64);
         if let Some(output) = &output {

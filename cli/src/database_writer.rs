@@ -38,6 +38,13 @@ pub(super) enum Backend {
     Lmdb,
 }
 
+/// Formats of existing databases, by Caffe's names.
+#[derive(Clone, Copy, ValueEnum)]
+pub(super) enum SourceBackend {
+    Lmdb,
+    Leveldb,
+}
+
 /// Writer of a new database, with a progress line if standard error is a terminal.
 pub(super) struct DatabaseWriter {
     writer: LmdbWriter,

@@ -41,10 +41,7 @@ impl Database {
     pub(super) fn unsupported(self) -> &'static str {
         match self {
             Self::Lmdb => "this is an LMDB database, but no scheme `lmdb` is registered",
-            Self::LevelDb => {
-                "LevelDB databases are not supported; convert the original data to LMDB with \
-                 `cortado convert-mnist` or `cortado convert-imageset`"
-            }
+            Self::LevelDb => "this is a LevelDB database, but no scheme `leveldb` is registered",
         }
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! - One thread reads a [`Source`] in order, for one or more [`DataReader`]s that take the records
 //!   in turn. [`SourceRegistry`] maps schemes to sources, and callers can register further schemes.
-//! - [`LmdbReader`] and [`LmdbWriter`] read and write LMDB databases without the C library.
+//! - [`LmdbReader`] and [`LmdbWriter`] read and write LMDB databases, and [`LevelDbReader`] reads
+//!   LevelDB databases, without the C and C++ libraries.
 //! - Random choices, such as the crop of a record, depend only on a key and the record's number, so
 //!   that a seed yields bit-identical batches for any number of threads.
 //! - A [`QueuePair`] passes filled records or batches to the consumer, and passes consumed ones
@@ -16,6 +17,7 @@ mod hdf5;
 mod idx;
 mod image;
 mod image_list;
+mod leveldb;
 mod lmdb;
 mod prefetch;
 mod queue;
@@ -35,6 +37,7 @@ pub use hdf5::Hdf5Rows;
 pub use idx::IdxSource;
 pub use image::{Color, Image};
 pub use image_list::ImageList;
+pub use leveldb::{LevelDbReader, LevelDbSource};
 pub use lmdb::{LmdbReader, LmdbSource, LmdbWriter};
 pub use prefetch::{Batch, PrefetchOptions, Prefetcher};
 pub use queue::{BlockingQueue, QueueError};

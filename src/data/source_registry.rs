@@ -1,7 +1,8 @@
 //! The registry of data sources, which maps schemes to sources.
 
 use super::{
-    database_kind::Database, digits::DigitsSource, idx::IdxSource, lmdb::LmdbSource, source::Source,
+    database_kind::Database, digits::DigitsSource, idx::IdxSource, leveldb::LevelDbSource,
+    lmdb::LmdbSource, source::Source,
 };
 use crate::error::{Error, Result};
 use std::{collections::BTreeMap, fmt, sync::Arc};
@@ -16,7 +17,8 @@ type Open = dyn Fn(&str) -> Result<Box<dyn Source>> + Send + Sync;
 /// following schemes:
 /// - `idx:PREFIX`: see [`IdxSource`];
 /// - `digits:train` and `digits:test`: see [`DigitsSource`];
-/// - `lmdb:PATH`: see [`LmdbSource`].
+/// - `lmdb:PATH`: see [`LmdbSource`];
+/// - `leveldb:PATH`: see [`LevelDbSource`].
 ///
 /// A source name without a scheme, as in Caffe's nets, is the path of a database. The files in the
 /// database directory determine whether the scheme is `lmdb` or `leveldb`.
@@ -86,6 +88,7 @@ impl Default for SourceRegistry {
         sources.register("idx", |prefix| Ok(Box::new(IdxSource::open(prefix)?)));
         sources.register("digits", |options| Ok(Box::new(options.parse::<DigitsSource>()?)));
         sources.register("lmdb", |path| Ok(Box::new(LmdbSource::open(path)?)));
+        sources.register("leveldb", |path| Ok(Box::new(LevelDbSource::open(path)?)));
         sources
     }
 }
@@ -151,11 +154,13 @@ mod tests {
     fn a_name_without_a_known_scheme_is_rejected_with_the_known_schemes() {
         let sources = SourceRegistry::default();
         let want = "source `examples/mnist/mnist_train_lmdb`: no scheme, and there is no database \
-                    at this path; known schemes: digits, idx, lmdb";
+                    at this path; known schemes: digits, idx, \
+                    leveldb, lmdb";
         assert_eq!(error(&sources, "examples/mnist/mnist_train_lmdb"), want);
-        let want = "source `tape:reel`: unknown scheme `tape`; known schemes: digits, idx, lmdb";
+        let want = "source `tape:reel`: unknown scheme `tape`; known schemes: digits, idx, leveldb, \
+                    lmdb";
         assert_eq!(error(&sources, "tape:reel"), want);
-        assert_eq!(format!("{sources:?}"), r#"{"digits", "idx", "lmdb"}"#);
+        assert_eq!(format!("{sources:?}"), r#"{"digits", "idx", "leveldb", "lmdb"}"#);
     }
 
     #[test]
@@ -181,6 +186,8 @@ mod tests {
         assert!(text.contains("this directory is not a database: it has neither "), "{text}");
         std::fs::write(dir.path().join("CURRENT"), "MANIFEST-000001\n").unwrap();
         let text = error(&sources, dir_name);
-        assert!(text.contains("LevelDB databases are not supported; "), "{text}");
+        assert!(text.contains("MANIFEST-000001"), "{text}");
+        let text = error(&SourceRegistry::empty(), dir_name);
+        assert!(text.contains("a LevelDB database, but no scheme `leveldb` is "), "{text}");
     }
 }

@@ -44,6 +44,8 @@ mod caffe_files;
 #[cfg(all(feature = "hdf5", feature = "net"))]
 mod hdf5;
 #[cfg(feature = "net")]
+mod leveldb;
+#[cfg(feature = "net")]
 mod prototxt;
 #[cfg(feature = "tensor-io")]
 mod tensor_io;

@@ -1,8 +1,8 @@
-//! Report on an LMDB database: the number of records, their shape and their labels.
+//! Report on a database: the number of records, their shape and their labels.
 
 use super::report::FileReport;
 use cortado::{
-    data::{Color, Image, LmdbReader},
+    data::{Color, Image, LevelDbReader, LmdbReader},
     error::{Error, Result},
     proto::{Datum, Message},
 };
@@ -16,26 +16,36 @@ use std::{
 /// photographs would take hours.
 const MAX_BYTES: usize = 1 << 30;
 
-/// Adds the number of records of the database at `path` to `report`. Also adds the shapes and the
-/// labels of the records, or of the first records if the database is larger than [`MAX_BYTES`].
-pub(super) fn report_database(report: &mut FileReport, path: &Path) -> Result<()> {
+/// Adds the number of records of the LMDB database at `path` to `report`. Also adds the shapes and
+/// the labels of the records, or of the first records if the database is larger than [`MAX_BYTES`].
+pub(super) fn report_lmdb(report: &mut FileReport, path: &Path) -> Result<()> {
     let mut reader = LmdbReader::open(path)?;
     let records = reader.entries();
     let mut summary = Summary::default();
     while summary.bytes < MAX_BYTES && reader.advance()? {
         let (key, value) = reader.entry()?;
-        summary.add(value).map_err(|error| {
-            let key = String::from_utf8_lossy(key);
-            error.context(format!("{}: key `{key}`", report.file))
-        })?;
+        summary.add(&report.file, key, value)?;
     }
-    report.fields.push(("records".into(), records.into()));
-    if summary.records < records {
-        report.fields.push(("records read".into(), summary.records.into()));
-    }
-    if summary.records > 0 {
-        report.fields.extend(summary.fields());
-    }
+    summary.report(report, Some(records));
+    Ok(())
+}
+
+/// Like [`report_lmdb`], but for a LevelDB database, which does not state the number of its records.
+pub(super) fn report_leveldb(report: &mut FileReport, path: &Path) -> Result<()> {
+    let mut reader = LevelDbReader::open(path)?;
+    let mut summary = Summary::default();
+    let is_complete = loop {
+        if !reader.advance()? {
+            break true;
+        }
+        if summary.bytes >= MAX_BYTES {
+            break false;
+        }
+        let (key, value) = reader.entry();
+        summary.add(&report.file, key, value)?;
+    };
+    let records = is_complete.then_some(summary.records);
+    summary.report(report, records);
     Ok(())
 }
 
@@ -52,7 +62,14 @@ struct Summary {
 }
 
 impl Summary {
-    fn add(&mut self, value: &[u8]) -> Result<()> {
+    /// Adds a record of the database `file`.
+    fn add(&mut self, file: &str, key: &[u8], value: &[u8]) -> Result<()> {
+        self.add_value(value).map_err(|error| {
+            error.context(format!("{file}: key `{}`", String::from_utf8_lossy(key)))
+        })
+    }
+
+    fn add_value(&mut self, value: &[u8]) -> Result<()> {
         let not_datum = |error| Error::InvalidData(format!("not a caffe.Datum: {error}"));
         let datum = Datum::decode(value).map_err(not_datum)?;
         if datum.encoded() {
@@ -74,6 +91,17 @@ impl Summary {
         self.records += 1;
         self.bytes += value.len();
         Ok(())
+    }
+
+    /// Adds the number of records in the database, if it is known, and the summary to `report`.
+    fn report(&self, report: &mut FileReport, records: Option<u64>) {
+        report.fields.extend(records.map(|records| ("records".into(), records.into())));
+        if records != Some(self.records) {
+            report.fields.push(("records read".into(), self.records.into()));
+        }
+        if self.records > 0 {
+            report.fields.extend(self.fields());
+        }
     }
 
     /// Returns the fields of the report: shape, values and labels.

@@ -24,6 +24,8 @@ pub(super) enum FileKind {
     Safetensors,
     /// LMDB database of Caffe's `Datum` messages.
     Lmdb,
+    /// LevelDB database of Caffe's `Datum` messages.
+    LevelDb,
 }
 
 /// Number of bytes at the start of a file from which the format is detected.
@@ -41,6 +43,7 @@ impl FileKind {
             Self::Npz => "npz",
             Self::Safetensors => "safetensors",
             Self::Lmdb => "LMDB database",
+            Self::LevelDb => "LevelDB database",
         }
     }
 
@@ -70,14 +73,14 @@ impl FileKind {
     }
 }
 
-/// Detects whether a folder or a file is an LMDB database.
+/// Detects the format of the database in a folder or a file.
 fn detect_database(path: &Path) -> Result<FileKind> {
     let reason = if path.is_file() || path.join("data.mdb").is_file() {
         return Ok(FileKind::Lmdb);
     } else if path.join("CURRENT").is_file() {
-        "LevelDB databases are not supported, only LMDB"
+        return Ok(FileKind::LevelDb);
     } else {
-        "this folder is not an LMDB database: it has no file `data.mdb`"
+        "this folder is not a database: it has neither LMDB's `data.mdb` nor LevelDB's `CURRENT`"
     };
     Err(Error::InvalidData(reason.into()).context(path.display().to_string()))
 }

@@ -2,7 +2,7 @@
 
 use super::{
     array::Array,
-    database::report_database,
+    database::{report_leveldb, report_lmdb},
     file_kind::FileKind,
     report::{FileReport, LayerReport},
 };
@@ -37,7 +37,8 @@ pub(super) fn report(path: &Path) -> Result<FileReport> {
             report.arrays = Some(vec![Array::new("data", &tensor_io::read_npy(path)?)])
         }
         FileKind::Npz => report.arrays = Some(arrays(&tensor_io::read_npz(path)?)),
-        FileKind::Lmdb => report_database(&mut report, path)?,
+        FileKind::Lmdb => report_lmdb(&mut report, path)?,
+        FileKind::LevelDb => report_leveldb(&mut report, path)?,
         FileKind::Safetensors => report.arrays = Some(arrays(&tensor_io::read_safetensors(path)?)),
     }
     Ok(report)

@@ -105,6 +105,14 @@ fn folder_of_examples() -> Folder {
     }
     folder.write("images/list.txt", list);
     shell(&folder, "convert_imageset images/ images/list.txt images_lmdb").succeeded();
+    // A database of Datum messages that LevelDB wrote.
+    fs::create_dir(folder.path("images_leveldb")).unwrap();
+    let database = images().with_file_name("leveldb").join("datums");
+    for entry in fs::read_dir(database).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap();
+        fs::copy(&path, folder.path("images_leveldb").join(name)).unwrap();
+    }
     folder.write("digits-images", [0, 0, 8, 3, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 2, 1, 2, 3, 4]);
     folder.write("digits-labels", [0, 0, 8, 1, 0, 0, 0, 2, 7, 9]);
     for batch in 1..=5 {
@@ -221,6 +229,10 @@ fn had_effect(row: &Row<'_>, result: &RunResult, folder: &Folder) -> bool {
                 && is_logged("--iterations: ignored, because the subcommand does not use it")
         }
         "`compute_image_mean`" | "`-backend lmdb` of `compute_image_mean`" | "`--`" => mean(),
+        "`-backend leveldb` of `compute_image_mean`" => {
+            proto::read_binary::<BlobProto>(folder.path("mean.binaryproto"))
+                .is_ok_and(|mean| mean.data == [20.0, 21.0])
+        }
         "`convert_imageset`"
         | "`-check_size`"
         | "`-backend lmdb` of `convert_imageset`"

@@ -379,3 +379,24 @@ fn an_hdf5_data_layer_reads_what_an_hdf5_output_layer_writes() {
     let text = build_data_net("transform_param { scale: 2 }").err().unwrap().to_string();
     assert!(text.contains("does not support transform_param"), "{text}");
 }
+
+/// The database has five records of 1 x 1 x 2 bytes: record i has the bytes 10·i and 10·i + 1 and
+/// the label i.
+#[test]
+fn a_leveldb_database_has_a_mean_image_and_a_report() {
+    let folder = Folder::new("databases-leveldb");
+    let database = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/leveldb/datums");
+    for flags in ["", "--backend leveldb"] {
+        let mean = format!("compute-image-mean {} mean.binaryproto {flags}", database.display());
+        let result = folder.run(&mean).succeeded();
+        assert_eq!(result.out, "5 records\nmean_value channel [0]: 20.5\n");
+        let mean: proto::BlobProto = proto::read_binary(folder.path("mean.binaryproto")).unwrap();
+        assert_eq!(mean.data, [20.0, 21.0]);
+    }
+    let report = folder.run(&format!("inspect {}", database.display())).succeeded().out;
+    assert_eq!(
+        report.split_once(": ").unwrap().1,
+        "LevelDB database\nrecords: 5\nshape: 1×1×2\nvalues: bytes\nsmallest label: 0\n\
+         greatest label: 4\ndistinct labels: 5\n"
+    );
+}

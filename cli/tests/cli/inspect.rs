@@ -290,7 +290,7 @@ distinct labels: 2
     writer.put(b"a", b"text").unwrap();
     writer.finish().unwrap();
     folder.run("inspect text").failed_with(&["text: key `a`: not a caffe.Datum"]);
-    folder.run("inspect .").failed_with(&[".: this folder is not an LMDB database", "data.mdb"]);
+    folder.run("inspect .").failed_with(&[".: this folder is not a database", "data.mdb"]);
     folder.write("CURRENT", "");
-    folder.run("inspect .").failed_with(&["LevelDB databases are not supported"]);
+    folder.run("inspect .").failed_with(&["CURRENT: damaged at byte 0: expected a name such as"]);
 }
