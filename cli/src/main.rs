@@ -11,6 +11,7 @@ mod classification;
 mod classify;
 mod compute_image_mean;
 mod database_writer;
+mod convert;
 mod convert_cifar;
 mod convert_imageset;
 mod convert_mnist;
@@ -96,6 +97,7 @@ enum Subcommand {
     Classify(classify::Classify),
     Classification(classification::Classification),
     Time(time::Time),
+    Convert(convert::Convert),
     ConvertMnist(convert_mnist::ConvertMnist),
     ConvertCifar(convert_cifar::ConvertCifar),
     ConvertImageset(convert_imageset::ConvertImageset),
@@ -162,6 +164,7 @@ fn main() -> ExitCode {
         Subcommand::Classify(classify) => classify.run(),
         Subcommand::Classification(classification) => classification.run(),
         Subcommand::Time(time) => time.run(),
+        Subcommand::Convert(convert) => convert.run(),
         Subcommand::ConvertMnist(convert) => convert.run(),
         Subcommand::ConvertCifar(convert) => convert.run(),
         Subcommand::ConvertImageset(convert) => convert.run(),

@@ -7,6 +7,7 @@ mod caffe_logs;
 mod caffe_scripts;
 mod classify;
 mod command;
+mod convert;
 #[cfg(feature = "cuda")]
 #[path = "../../../tests/cuda_on_cpu/mod.rs"]
 mod cuda_on_cpu;
