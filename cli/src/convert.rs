@@ -171,7 +171,7 @@ fn message(tensor: &Tensor) -> Result<BlobProto> {
     let mut message = BlobProto { shape, ..Default::default() };
     match tensor.dtype() {
         DType::F64 => message.double_data = tensor.to_vec()?,
-        DType::F16 | DType::Bf16 | DType::F32 => message.data = tensor.to_vec()?,
+        _ => message.data = tensor.to_vec()?,
     }
     Ok(message)
 }

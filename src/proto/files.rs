@@ -106,7 +106,13 @@ pub fn read_solver_state(path: impl AsRef<Path>) -> Result<SolverState> {
     if hdf5::is_hdf5(path) {
         return hdf5::read_state(path);
     }
-    read_binary(path).map_err(|error| explain_text(path, error, "a solver state"))
+    let mut state: SolverState =
+        read_binary(path).map_err(|error| explain_text(path, error, "a solver state"))?;
+    for (index, blob) in state.history.iter_mut().enumerate() {
+        upgrade::expand_raw_data(blob)
+            .map_err(|error| error.context(format!("{}: history {index}", path.display())))?;
+    }
+    Ok(state)
 }
 
 /// Writes a solver's state in the format that [`write_trained_net`] chooses for the file name.

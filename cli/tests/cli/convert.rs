@@ -2,7 +2,10 @@
 
 use crate::command::Folder;
 use cortado::{
-    proto::{self, BlobProto, BlobShape, LayerParameter, NetParameter},
+    proto::{
+        self, BlobProto, BlobShape, LayerParameter, NetParameter, V0LayerParameter,
+        V1LayerParameter, blob_proto::RawType,
+    },
     tensor_io::{self, Tensor},
 };
 use std::{fs, path::Path};
@@ -118,4 +121,46 @@ fn weights_that_cannot_be_converted_are_refused_and_the_output_stays() {
         folder.run("convert names.npz b.caffemodel").failed_with(&["names.npz: ", want]);
     }
     assert_eq!(fs::read_to_string(folder.path("b.caffemodel")).unwrap(), "old");
+}
+
+/// Half-precision parameters of NVIDIA's fork, in layers of each of Caffe's formats. The layer of
+/// the V1 format has a type number that Caffe does not declare.
+#[test]
+fn half_precision_parameters_of_old_and_new_layers_are_converted_and_inspected() {
+    let folder = Folder::new("convert-half");
+    // 1.5 and the smallest positive number, 2⁻²⁴.
+    let half = BlobProto {
+        shape: Some(BlobShape { dim: vec![2] }),
+        raw_data_type: Some(RawType::Float16 as i32),
+        raw_data: Some(vec![0x00, 0x3E, 0x01, 0x00]),
+        ..Default::default()
+    };
+    let (name, blobs) = (Some("fork".to_owned()), vec![half]);
+    let layer = LayerParameter {
+        name: name.clone(),
+        r#type: Some("Fork".into()),
+        blobs: blobs.clone(),
+        ..Default::default()
+    };
+    let new = NetParameter { layer: vec![layer], ..Default::default() };
+    let layer = V1LayerParameter {
+        name: name.clone(),
+        r#type: Some(99),
+        blobs: blobs.clone(),
+        ..Default::default()
+    };
+    let v1 = NetParameter { layers: vec![layer], ..Default::default() };
+    let layer = V0LayerParameter { name, r#type: Some("conv".into()), blobs, ..Default::default() };
+    let layer = V1LayerParameter { layer: Some(layer), ..Default::default() };
+    let v0 = NetParameter { layers: vec![layer], ..Default::default() };
+    for (file, net) in [("new", new), ("v1", v1), ("v0", v0)] {
+        proto::write_binary(folder.path(&format!("{file}.caffemodel")), &net).unwrap();
+        folder.run(&format!("convert {file}.caffemodel {file}.npz")).succeeded();
+        let tensors = tensor_io::read_npz(folder.path(&format!("{file}.npz"))).unwrap();
+        let [(name, tensor)] = &tensors[..] else { panic!("{tensors:?}") };
+        assert_eq!((&**name, &tensor.shape()[..]), ("fork.0", &[2][..]));
+        assert_eq!(tensor.to_vec::<f32>().unwrap(), [1.5, 2.0_f32.powi(-24)]);
+        let report = folder.run(&format!("inspect {file}.caffemodel")).succeeded().out;
+        assert!(report.contains("fork.0") && report.contains("1.5"), "{report}");
+    }
 }

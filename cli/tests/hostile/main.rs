@@ -10,6 +10,7 @@ mod command;
 mod formats;
 #[cfg(feature = "hdf5")]
 mod hdf5;
+mod leveldb;
 
 use command::Folder;
 use formats::{

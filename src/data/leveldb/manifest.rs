@@ -39,9 +39,17 @@ pub(super) struct Manifest {
 /// The state that the records of a manifest file describe.
 #[derive(Default)]
 struct State {
-    tables: BTreeMap<(u64, u64), (u64, Vec<u8>, Vec<u8>)>,
+    /// The tables by level and number.
+    tables: BTreeMap<(u64, u64), Properties>,
     log: Option<u64>,
     previous_log: u64,
+}
+
+/// The length of a table in bytes, and its smallest and its largest key without their tags.
+struct Properties {
+    len: u64,
+    smallest: Vec<u8>,
+    largest: Vec<u8>,
 }
 
 impl Manifest {
@@ -56,7 +64,8 @@ impl Manifest {
         let no_log = || log_file.damaged(log_file.len(), "no record states the write-ahead log");
         let log = state.log.ok_or_else(no_log)?;
         let logs = logs(folder, log, state.previous_log)?;
-        let tables = state.tables.into_iter().map(|((_, number), (len, smallest, largest))| {
+        let tables = state.tables.into_iter().map(|((_, number), properties)| {
+            let Properties { len, smallest, largest } = properties;
             let path = table_path(folder, number, len, log_file.path())?;
             Ok(Table { path, len, smallest, largest })
         });
@@ -117,12 +126,11 @@ impl Fields<'_> {
     }
 
     /// Removes the level and the number of a new table, its length, and its first and last key.
-    #[expect(clippy::type_complexity, reason = "the key and the value of a map")]
-    fn new_table(&mut self) -> Option<((u64, u64), (u64, Vec<u8>, Vec<u8>))> {
+    fn new_table(&mut self) -> Option<((u64, u64), Properties)> {
         let table = (self.level()?, self.varint()?);
         let len = self.varint()?;
         let mut key = || self.string()?.split_last_chunk::<TAG_LEN>().map(|(key, _)| key.to_vec());
-        Some((table, (len, key()?, key()?)))
+        Some((table, Properties { len, smallest: key()?, largest: key()? }))
     }
 }
 

@@ -41,6 +41,10 @@ message BlobProto {
     /// Values of a blob of doubles, in place of `data`; `double_diff` is their gradient.
     packed double double_data = 8;
     packed double double_diff = 9;
+    /// Values as little-endian bytes, in place of `data`. NVIDIA's fork of Caffe writes this field.
+    optional enumeration(blob_proto::RawType) raw_data_type = 10
+        [default = Double, setter = set_raw_data_type];
+    optional bytes raw_data = 12;
 }
 
 /// Sequence of blobs in one file.
@@ -2030,6 +2034,26 @@ enumerations! {
 enum Phase {
     Train "TRAIN" = 0,
     Test "TEST" = 1,
+}
+}
+
+/// Enums of [`BlobProto`].
+pub mod blob_proto {
+enumerations! {
+/// Types of the elements of `raw_data`.
+///
+/// ```
+/// use cortado::proto;
+///
+/// assert_eq!(proto::blob_proto::RawType::Uint.as_str_name(), "UINT");
+/// ```
+enum RawType {
+    Double "DOUBLE" = 0,
+    Float "FLOAT" = 1,
+    Float16 "FLOAT16" = 2,
+    Int "INT" = 3,
+    Uint "UINT" = 4,
+}
 }
 }
 

@@ -17,6 +17,9 @@
 //!    removes the inputs.
 //! 5. *BatchNorm layers with three `param`*: `lr_mult` and `decay_mult` become 0, because the
 //!    parameters are statistics, which a solver must not update.
+//! 6. *Parameters as bytes* (`raw_data`), which NVIDIA's fork of Caffe writes, move to `data` or
+//!    `double_data`. Half-precision values become `float` values, without rounding. Caffe has no
+//!    such step.
 //!
 //! [`solver`] has one step: the enum `solver_type` becomes the string `type`.
 //!
@@ -38,6 +41,7 @@ mod batch_norm;
 mod change;
 mod input;
 mod padding;
+mod raw_data;
 mod relocation;
 mod solver;
 mod transform;
@@ -45,6 +49,7 @@ mod v0;
 mod v1;
 
 pub use change::Change;
+pub(crate) use raw_data::expand as expand_raw_data;
 
 use super::{
     messages::{NetParameter, SolverParameter},
@@ -94,8 +99,14 @@ impl<M> Upgraded<M> {
 /// A step of a net's upgrade: a function that changes the net in place and returns the changes.
 type Step = fn(&mut NetParameter) -> Result<Vec<Change>>;
 
-const STEPS: [Step; 5] =
-    [v0::upgrade, transform::upgrade, v1::upgrade, input::upgrade, batch_norm::upgrade];
+const STEPS: [Step; 6] = [
+    v0::upgrade,
+    transform::upgrade,
+    v1::upgrade,
+    input::upgrade,
+    batch_norm::upgrade,
+    raw_data::upgrade,
+];
 
 /// Upgrades a net definition or a trained net to the current format.
 ///

@@ -1,0 +1,110 @@
+//! The upgrade of NVIDIA's blobs, whose values are bytes, to Caffe's lists of numbers.
+
+use super::change::Change;
+use crate::{
+    error::{Error, Result},
+    proto::messages::{BlobProto, NetParameter, blob_proto::RawType},
+};
+use half::f16;
+
+pub(super) fn upgrade(net: &mut NetParameter) -> Result<Vec<Change>> {
+    let mut has_changed = false;
+    for layer in &mut net.layer {
+        let name = layer.name.as_deref().unwrap_or_default();
+        for (index, blob) in layer.blobs.iter_mut().enumerate() {
+            let expanded = expand(blob)
+                .map_err(|error| error.context(format!("layer `{name}`, parameter {index}")))?;
+            has_changed |= expanded;
+        }
+    }
+    Ok(has_changed.then_some(Change::RawData).into_iter().collect())
+}
+
+/// Moves the values of the field `raw_data` to `data` or `double_data`, without rounding. Returns
+/// whether the blob had the field.
+pub(crate) fn expand(blob: &mut BlobProto) -> Result<bool> {
+    let Some(bytes) = blob.raw_data.take() else { return Ok(false) };
+    if !blob.data.is_empty() || !blob.double_data.is_empty() {
+        let reason = "both `raw_data` and `data` are set; expected one of them";
+        return Err(Error::InvalidData(reason.into()));
+    }
+    let kind = blob.raw_data_type();
+    blob.raw_data_type = None;
+    let rest = match kind {
+        RawType::Double => {
+            let (values, rest) = bytes.as_chunks();
+            blob.double_data = values.iter().map(|bytes| f64::from_le_bytes(*bytes)).collect();
+            rest.len()
+        }
+        RawType::Float => {
+            let (values, rest) = bytes.as_chunks();
+            blob.data = values.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
+            rest.len()
+        }
+        RawType::Float16 => {
+            let (values, rest) = bytes.as_chunks();
+            blob.data = values.iter().map(|bytes| f16::from_le_bytes(*bytes).to_f32()).collect();
+            rest.len()
+        }
+        RawType::Int | RawType::Uint => {
+            let reason = "`raw_data` has integers; expected DOUBLE, FLOAT or FLOAT16";
+            return Err(Error::InvalidData(reason.into()));
+        }
+    };
+    if rest > 0 {
+        let len = bytes.len();
+        let reason = format!("`raw_data` has {len} bytes, which end within a value");
+        return Err(Error::InvalidData(reason));
+    }
+    Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::proto::messages::LayerParameter;
+
+    fn blob(kind: Option<RawType>, raw_data: &[u8]) -> BlobProto {
+        let raw_data_type = kind.map(|kind| kind as i32);
+        BlobProto { raw_data_type, raw_data: Some(raw_data.into()), ..Default::default() }
+    }
+
+    fn net(blobs: Vec<BlobProto>) -> NetParameter {
+        let layer = LayerParameter { name: Some("conv".into()), blobs, ..Default::default() };
+        NetParameter { layer: vec![layer], ..Default::default() }
+    }
+
+    /// The bytes are those of the IEEE formats: sign, exponent and fraction.
+    #[test]
+    fn raw_values_become_numbers_without_rounding() {
+        let mut net = net(vec![
+            blob(Some(RawType::Float16), &[0x00, 0x3C, 0x01, 0x00, 0xFF, 0xFB]),
+            blob(Some(RawType::Float), &[0, 0, 0x80, 0x3F, 1, 0, 0, 0]),
+            blob(None, &[0, 0, 0, 0, 0, 0, 0xF0, 0x3F]),
+            BlobProto { data: vec![3.0], ..Default::default() },
+        ]);
+        assert_eq!(upgrade(&mut net).unwrap(), [Change::RawData]);
+        let [half, single, double, plain] = &net.layer[0].blobs[..] else { unreachable!() };
+        assert_eq!(half.data, [1.0, 2.0_f32.powi(-24), -65504.0]);
+        assert_eq!(single.data, [1.0, f32::from_bits(1)]);
+        assert_eq!((&double.data[..], &double.double_data[..]), (&[][..], &[1.0][..]));
+        assert_eq!(plain.data, [3.0]);
+        assert!(net.layer[0].blobs.iter().all(|blob| blob.raw_data.is_none()));
+        assert_eq!(upgrade(&mut net).unwrap(), []);
+    }
+
+    #[test]
+    fn raw_values_that_are_no_numbers_name_the_layer_and_the_parameter() {
+        let both = BlobProto { data: vec![1.0], ..blob(Some(RawType::Float), &[0; 4]) };
+        for (blob, want) in [
+            (blob(Some(RawType::Float16), &[0; 3]), "`raw_data` has 3 bytes, which end within a"),
+            (blob(Some(RawType::Uint), &[0; 4]), "`raw_data` has integers; expected DOUBLE, "),
+            (both, "both `raw_data` and `data` are set"),
+        ] {
+            let mut net = net(vec![BlobProto::default(), blob]);
+            let error = upgrade(&mut net).unwrap_err().to_string();
+            let start = "layer `conv`, parameter 1: ";
+            assert!(error.starts_with(start) && error.contains(want), "{error}");
+        }
+    }
+}
