@@ -101,7 +101,7 @@ macro_rules! reserve_output {
 /// Queues a host function in a closure, which owns the function's arguments.
 macro_rules! queue_host_call {
     ($launch:ident [$(@in_place)? $function:path] [] [$($arg:expr,)*]) => {
-        $launch.queue(move |workers| $function(workers, $($arg),*))
+        $launch.queue(Box::new(move |workers| $function(workers, $($arg),*)))
     };
     ($launch:ident [$function:path] [$result:ty] [$($arg:expr,)*]) => {
         $launch.value(move |workers| $function(workers, $($arg),*))
@@ -191,13 +191,13 @@ impl Update for SimulatedDevice {
         let masters = masters.map(|masters| launch.updates(masters)).transpose()?;
         let history = history.iter_mut().map(|history| launch.updates(history.reborrow()));
         let history = history.collect::<Result<Vec<_>>>()?;
-        launch.queue(move |workers| {
+        launch.queue(Box::new(move |workers| {
             let mut masters = masters.as_ref().map(|masters| masters.write());
             let mut history: Vec<_> = history.iter().map(|history| history.write()).collect();
             let mut history: Vec<&mut [T::Acc]> = history.iter_mut().map(|h| &mut **h).collect();
             let (dw, mut weights) = (dw.read(), weights.write());
             let masters = masters.as_deref_mut();
             slices::solver_update(workers, &op, &dw, &mut weights, masters, &mut history)
-        })
+        }))
     }
 }

@@ -30,7 +30,7 @@ pub(super) struct Launch<'d> {
 }
 
 /// Closure that calls a host function, and owns the function's operands.
-type HostCall = Box<dyn FnOnce(&Workers) -> Result<()> + Send>;
+pub(super) type HostCall = Box<dyn FnOnce(&Workers) -> Result<()> + Send>;
 
 /// An operand that the kernel reads.
 pub(super) struct Input<T>(Region, PhantomData<fn() -> T>);
@@ -111,12 +111,10 @@ impl<'d> Launch<'d> {
         Ok(Output(region, PhantomData))
     }
 
-    /// Queues the kernel.
-    pub(super) fn queue(
-        mut self,
-        kernel: impl FnOnce(&Workers) -> Result<()> + Send + 'static,
-    ) -> Result<()> {
-        self.enqueue(Box::new(kernel));
+    /// Queues the kernel. The kernel is a boxed closure, so that `queue` is compiled once and not
+    /// for every kernel and element type.
+    pub(super) fn queue(mut self, kernel: HostCall) -> Result<()> {
+        self.enqueue(kernel);
         Ok(())
     }
 

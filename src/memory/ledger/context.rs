@@ -456,6 +456,20 @@ pub(in crate::memory) fn transfer_event(
     if !is_watched() {
         return copy();
     }
+    let mut copy = Some(copy);
+    watched_transfer_event(&device, kind, bytes, &mut || copy.take().map_or(Ok(()), |copy| copy()))
+}
+
+/// Like [`transfer_event`], for a thread that has a [`Watch`]. `watched_transfer_event` calls `copy`
+/// at most once. The closures are trait objects, so that `watched_transfer_event` is compiled once
+/// and not for every caller.
+#[track_caller]
+fn watched_transfer_event(
+    device: &dyn Fn() -> String,
+    kind: EventKind,
+    bytes: usize,
+    copy: &mut dyn FnMut() -> Result<()>,
+) -> Result<()> {
     let context = LedgerContext::current();
     // `KernelCall::new` is called outside the closures, because inside a closure `#[track_caller]`
     // would report the closure as the caller.
