@@ -65,9 +65,8 @@ impl Cublas {
     }
 
     /// Computes `Cᵢ ← α·op(Aᵢ)·op(Bᵢ) + β·Cᵢ` for GEMMs that the library
-    /// [supports](super::supports). The
-    /// caller has checked the operand lengths. Each operand is a buffer and an offset in bytes; the
-    /// ledger records the call as `kernel_name`.
+    /// [supports](super::supports). The caller has checked the operand lengths. Each operand is a
+    /// buffer and an offset in bytes; the ledger records the call as `kernel_name`.
     #[track_caller]
     pub(in crate::device::cuda) fn multiply<T: Element>(
         &self,
