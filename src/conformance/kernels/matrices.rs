@@ -356,7 +356,7 @@ fn gemm_with_bias<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         setup.values.compare("c", &got, &want)
     })?;
     // A NaN in `A` reaches its row of `C` through ReLU.
-    let mut a = vec![T::from_f64(1.0); 12];
+    let mut a = [T::from_f64(1.0); 12];
     a[5] = T::from_f64(f64::NAN);
     let (b, bias, c) = (vec![T::from_f64(1.0); 20], vec![T::from_f64(-9.0); 5], unset(15));
     let want = [[0.0; 5], [f64::NAN; 5], [0.0; 5]].concat();

@@ -481,7 +481,7 @@ fn watched_transfer_event(
     })?;
     let start = context.span_start();
     copy()?;
-    context.record(kind, cause, &device, bytes);
+    context.record(kind, cause, device, bytes);
     if let Some(start) = start {
         let (device, bytes) = (device().into(), bytes as u64);
         context.record_span(start, Work::Transfer { kind, bytes, device, cause });

@@ -17,7 +17,7 @@ impl Epilogue {
         const BIAS: u32 = 4;
         match (self.bias, self.relu) {
             (false, false) => DEFAULT,
-            (bias, relu) => BIAS * u32::from(bias) | RELU * u32::from(relu),
+            (bias, relu) => (BIAS * u32::from(bias)) | (RELU * u32::from(relu)),
         }
     }
 
