@@ -86,7 +86,7 @@ impl TraceRecording {
 }
 
 fn report(path: &Path, trace: &Trace) {
-    let (spans, dropped) = (trace.spans().len(), trace.dropped());
+    let (spans, dropped) = (trace.span_count(), trace.dropped());
     log::info!("Wrote {spans} spans to {}; open it with ui.perfetto.dev", path.display());
     if dropped > 0 {
         log::warn!(

@@ -9,7 +9,7 @@
 //!   `SyncedMemory` needs no `unsafe` code.
 //! - A [`View`] selects a range of typed elements of a memory. A kernel decides whether to access
 //!   the elements of a view on the host or on the device.
-//! - A [`ledger`] counts transfers and fallbacks, and a [`trace`] records when a program does what.
+//! - A [`ledger`] counts transfers and fallbacks. A [`trace`] is a timeline of the program.
 //! - A [`BufferPool`] caches freed buffers for a backend whose allocations are slow.
 
 mod buffer_pool;

@@ -1,7 +1,8 @@
 //! Traces: timelines of what a program does, for Perfetto and `chrome://tracing`.
 //!
-//! - A [`Trace`] is a value that the caller opens on a thread, like a [`Ledger`](crate::ledger::Ledger).
-//!   Data threads and pool threads that work for the thread record spans, too.
+//! - A [`Trace`] is a value that the caller opens on a thread, like a
+//!   [`Ledger`](crate::ledger::Ledger). Data threads and pool threads that work for the thread
+//!   record spans, too.
 //! - Kernels, transfers, layers, waits and the training loop record spans themselves. [`span`] adds
 //!   a span of the program.
 //! - [`Trace::record_queue`] adds a row with the times that a device measures.

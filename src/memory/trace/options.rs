@@ -13,7 +13,7 @@ use std::time::SystemTime;
 ///     let _span = cortado::trace::span("step");
 /// }
 /// drop(guard);
-/// assert_eq!((trace.spans().len(), trace.dropped()), (1, 2));
+/// assert_eq!((trace.span_count(), trace.dropped()), (1, 2));
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct TraceOptions {

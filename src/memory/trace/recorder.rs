@@ -107,6 +107,11 @@ impl Trace {
         self.0.spans.lock().spans.clone()
     }
 
+    /// Returns the number of recorded spans.
+    pub fn span_count(&self) -> usize {
+        self.0.spans.lock().spans.len()
+    }
+
     /// Returns the number of spans that the trace has dropped because it was full.
     pub fn dropped(&self) -> u64 {
         self.0.spans.lock().dropped
