@@ -219,3 +219,37 @@ fn whole_nets_agree() {
     }
     models.compare(14);
 }
+
+/// Exports a net with layers of Caffe's forks, with the initial parameters, and the nets whose results
+/// OpenCV computed.
+#[test]
+fn layers_of_forks_agree() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut models = Models::new("onnx_forks");
+    let mut definitions = vec![root.join("tests/onnx/forks.prototxt")];
+    for entry in root.join("tests/opencv/layers").read_dir().unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "prototxt") {
+            definitions.push(path);
+        }
+    }
+    for path in definitions {
+        let definition = proto::read_net(&path).unwrap();
+        let builder = Net::<f32>::builder(&CpuDevice::new()).phase(Phase::Test).seed(1);
+        let mut net = builder.build(&definition).unwrap();
+        let mut noise = Noise(1);
+        noise.fill(net.blob("x").unwrap_or_else(|| net.blob("scores").unwrap()), |x| 4.0 * x);
+        if let Some(rois) = net.blob("rois") {
+            let edges = [0.0, 1.0, 2.0, 12.0, 9.0];
+            let values: Vec<f32> = (0..rois.count()).map(|i| edges[i % 5]).collect();
+            rois.copy_from_slice(&values).unwrap();
+        }
+        let name = path.file_stem().unwrap().to_str().unwrap();
+        models.add(name, &mut net, ExportOptions::default());
+        if name == "forks" {
+            models.add(name, &mut net, ExportOptions { dynamic_batch: true });
+        }
+    }
+    assert_eq!(models.refused.len(), 2, "PSROIPooling and Proposal: {:#?}", models.refused);
+    models.compare(9);
+}

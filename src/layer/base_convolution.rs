@@ -25,6 +25,8 @@ pub(super) enum Direction {
 pub(super) struct BaseConvolution<T: Element> {
     direction: Direction,
     param: ConvolutionParameter,
+    /// Whether each channel of the bottom is a group of its own.
+    is_depthwise: bool,
     pub(super) weights: WeightsAndBias<T>,
     op: Option<Convolution>,
 }
@@ -38,7 +40,24 @@ impl<T: Element> BaseConvolution<T> {
             [&param.weight_filler, &param.bias_filler],
             param.bias_term(),
         )?;
-        Ok(Self { direction, param, weights, op: None })
+        Ok(Self { direction, param, is_depthwise: false, weights, op: None })
+    }
+
+    /// Makes each channel of the bottom a group of its own.
+    pub(super) fn depthwise(self) -> Self {
+        Self { is_depthwise: true, ..self }
+    }
+
+    /// Returns the number of groups for a bottom with `channels` channels.
+    fn groups(&self, channels: usize) -> Result<usize> {
+        match (self.is_depthwise, self.param.group) {
+            (true, Some(group)) if group as usize != channels => invalid(format!(
+                "convolution_param: group {group} of a depthwise convolution must be the number of \
+                 channels {channels}"
+            )),
+            (true, _) => Ok(channels),
+            (false, _) => Ok(self.param.group() as usize),
+        }
     }
 
     /// Returns the convolution descriptor for a bottom of shape `shape`, and the index of the
@@ -53,7 +72,7 @@ impl<T: Element> BaseConvolution<T> {
         }
         let window = Window::new(channels, &axes)?;
         let batch = shape.count_range(0, axis)?;
-        let groups = self.param.group() as usize;
+        let groups = self.groups(shape[axis])?;
         Ok((Convolution::new(batch, outputs, groups, window)?, axis))
     }
 

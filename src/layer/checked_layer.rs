@@ -140,6 +140,10 @@ impl<T: Element> Layer<T> for CheckedLayer<T> {
         self.layer.params_are_trainable()
     }
 
+    fn keeps_param(&self, index: usize) -> bool {
+        self.layer.keeps_param(index)
+    }
+
     fn data_wait_time(&self) -> Option<Duration> {
         self.layer.data_wait_time()
     }

@@ -23,7 +23,10 @@ use crate::op::Unary;
 /// assert_eq!(net.blob("y").unwrap().to_vec()?, [4.0, 6.0, 4.0, 6.0, 9.0, 6.0, 4.0, 6.0, 4.0]);
 /// # Ok::<(), cortado::Error>(())
 /// ```
-pub struct ConvolutionLayer<T: Element>(BaseConvolution<T>);
+pub struct ConvolutionLayer<T: Element> {
+    kind: &'static str,
+    base: BaseConvolution<T>,
+}
 
 impl<T: Element> ConvolutionLayer<T> {
     /// Creates the layer.
@@ -32,7 +35,20 @@ impl<T: Element> ConvolutionLayer<T> {
     /// Returns [`Error::InvalidData`](crate::Error::InvalidData) if `num_output` is 0, or an error
     /// if a filler's definition is invalid.
     pub fn new(param: &LayerParameter, _: &LayerContext<'_>) -> Result<Self> {
-        BaseConvolution::new(Direction::Forward, param).map(Self)
+        Ok(Self { kind: "Convolution", base: BaseConvolution::new(Direction::Forward, param)? })
+    }
+
+    /// Creates a layer of the type `DepthwiseConvolution` or `ConvolutionDepthwise`, which forks of
+    /// Caffe for MobileNet and ShuffleNet have: a convolution in which each channel is a group.
+    ///
+    /// # Errors
+    /// Returns the same errors as [`new`](Self::new).
+    pub fn depthwise(param: &LayerParameter, _: &LayerContext<'_>) -> Result<Self> {
+        let kind = match param.r#type() {
+            "ConvolutionDepthwise" => "ConvolutionDepthwise",
+            _ => "DepthwiseConvolution",
+        };
+        Ok(Self { kind, base: BaseConvolution::new(Direction::Forward, param)?.depthwise() })
     }
 
     fn convolve(
@@ -42,8 +58,8 @@ impl<T: Element> ConvolutionLayer<T> {
         top: &[Blob<T>],
         function: Option<Unary<f64>>,
     ) -> Result<()> {
-        let (op, filters) = (self.0.op()?, self.0.weights.weights()?.data()?);
-        let bias = self.0.weights.bias().map(Blob::data).transpose()?;
+        let (op, filters) = (self.base.op()?, self.base.weights.weights()?.data()?);
+        let bias = self.base.weights.bias().map(Blob::data).transpose()?;
         for (bottom, top) in bottom.iter().zip(top) {
             let (x, mut y) = (bottom.data()?, top.data_mut()?);
             let (x, w, y) = (x.view(), filters.view(), y.view_mut());
@@ -61,7 +77,7 @@ impl<T: Element> ConvolutionLayer<T> {
 
 impl<T: Element> Layer<T> for ConvolutionLayer<T> {
     fn kind(&self) -> &'static str {
-        "Convolution"
+        self.kind
     }
 
     fn arity(&self) -> Arity {
@@ -69,11 +85,11 @@ impl<T: Element> Layer<T> for ConvolutionLayer<T> {
     }
 
     fn setup(&mut self, cx: &LayerContext<'_>, bottom: &[Blob<T>]) -> Result<()> {
-        self.0.setup(cx, bottom)
+        self.base.setup(cx, bottom)
     }
 
     fn reshape(&mut self, bottom: &[Blob<T>], top: &mut [Blob<T>]) -> Result<()> {
-        self.0.reshape(bottom, top)
+        self.base.reshape(bottom, top)
     }
 
     fn forward(&mut self, device: &AnyDevice, bottom: &[Blob<T>], top: &[Blob<T>]) -> Result<()> {
@@ -99,10 +115,10 @@ impl<T: Element> Layer<T> for ConvolutionLayer<T> {
     ) -> Result<()> {
         for (i, (bottom, top)) in bottom.iter().zip(top).enumerate() {
             let dy = top.diff()?;
-            self.0.add_gradients(device, bottom.data()?.view(), dy.view(), propagate)?;
+            self.base.add_gradients(device, bottom.data()?.view(), dy.view(), propagate)?;
             if propagate.bottom[i] {
-                let (w, mut dx) = (self.0.weights.weights()?.data()?, bottom.diff_mut()?);
-                let op = self.0.op()?;
+                let (w, mut dx) = (self.base.weights.weights()?.data()?, bottom.diff_mut()?);
+                let op = self.base.op()?;
                 device.convolve_backward_input(op, w.view(), dy.view(), dx.view_mut())?;
             }
         }
@@ -110,10 +126,10 @@ impl<T: Element> Layer<T> for ConvolutionLayer<T> {
     }
 
     fn params(&self) -> &[Blob<T>] {
-        self.0.weights.blobs()
+        self.base.weights.blobs()
     }
 
     fn params_mut(&mut self) -> &mut [Blob<T>] {
-        self.0.weights.blobs_mut()
+        self.base.weights.blobs_mut()
     }
 }

@@ -1,7 +1,10 @@
 //! The Crop layer, which cuts a region out of a blob.
 
-use super::prelude::*;
-use crate::{op::Copy2d, shape::Shape};
+use super::{
+    crop_region::{AxisCrop, CropRegion},
+    prelude::*,
+};
+use crate::shape::Shape;
 
 /// Crops each axis of the first bottom, from `axis` on, to the extent of the same axis in the
 /// second bottom. The field `offset` holds the first index that the layer keeps, as one value for
@@ -26,76 +29,6 @@ pub struct CropLayer {
     axis: isize,
     offsets: Vec<usize>,
     region: CropRegion,
-}
-
-struct AxisCrop {
-    /// Extent of the cropped axis in the first bottom.
-    extent: usize,
-    /// Extent of the cropped axis in the top.
-    cropped_extent: usize,
-    /// Index, along the axis of the first bottom, at which the region starts.
-    offset: usize,
-}
-
-/// The region of the first bottom that becomes the top. The region consists of 2-D blocks, one for
-/// each combination of indices along the axes in `outer`.
-#[derive(Default)]
-struct CropRegion {
-    outer: Vec<AxisCrop>,
-    rows: Option<AxisCrop>,
-    columns: Option<AxisCrop>,
-}
-
-impl CropRegion {
-    /// Merges every uncropped axis into the preceding axis, so that the region consists of fewer
-    /// blocks with longer rows.
-    fn new(axes: impl IntoIterator<Item = AxisCrop>) -> Self {
-        let mut outer: Vec<AxisCrop> = Vec::new();
-        for axis in axes {
-            match outer.last_mut() {
-                Some(last) if axis.extent == axis.cropped_extent => {
-                    last.extent *= axis.extent;
-                    last.cropped_extent *= axis.extent;
-                    last.offset *= axis.extent;
-                }
-                _ => outer.push(axis),
-            }
-        }
-        let columns = outer.pop();
-        let rows = outer.pop();
-        Self { outer, rows, columns }
-    }
-
-    /// Calls `copy` for each 2-D block, with the block's offset in the bottom, its offset in the
-    /// top, and its [`Copy2d`] descriptor.
-    fn blocks(&self, mut copy: impl FnMut(usize, usize, Copy2d) -> Result<()>) -> Result<()> {
-        let unit_axis = AxisCrop { extent: 1, cropped_extent: 1, offset: 0 };
-        let columns = self.columns.as_ref().unwrap_or(&unit_axis);
-        let rows = self.rows.as_ref().unwrap_or(&unit_axis);
-        let op = Copy2d {
-            rows: rows.cropped_extent,
-            columns: columns.cropped_extent,
-            ldx: columns.extent,
-            ldy: columns.cropped_extent,
-        };
-        let blocks: usize = self.outer.iter().map(|crop| crop.cropped_extent).product();
-        if op.rows * op.columns == 0 {
-            return Ok(());
-        }
-        for block in 0..blocks {
-            // Convert the block number to indices of the outer axes, innermost axis first.
-            let (mut block_index, mut offset, mut stride) =
-                (block, 0, rows.extent * columns.extent);
-            for crop in self.outer.iter().rev() {
-                offset += (block_index % crop.cropped_extent + crop.offset) * stride;
-                block_index /= crop.cropped_extent;
-                stride *= crop.extent;
-            }
-            let bottom_offset = offset + rows.offset * columns.extent + columns.offset;
-            copy(bottom_offset, block * op.rows * op.columns, op)?;
-        }
-        Ok(())
-    }
 }
 
 impl CropLayer {
@@ -155,12 +88,7 @@ impl<T: Element> Layer<T> for CropLayer {
 
     fn forward(&mut self, device: &AnyDevice, bottom: &[Blob<T>], top: &[Blob<T>]) -> Result<()> {
         let (x, mut y) = (bottom[0].data()?, top[0].data_mut()?);
-        let (x, mut y) = (x.view(), y.view_mut());
-        self.region.blocks(|bottom_offset, top_offset, op| {
-            let (x, range) =
-                (x.slice(bottom_offset..x.len())?, top_offset..top_offset + op.rows * op.columns);
-            device.copy_2d(&op, x, y.slice_mut(range)?)
-        })
+        self.region.crop(device, x.view(), y.view_mut())
     }
 
     fn backward(
@@ -177,12 +105,6 @@ impl<T: Element> Layer<T> for CropLayer {
             return Ok(());
         }
         let (dy, mut dx) = (top[0].diff()?, bottom[0].diff_mut()?);
-        let (dy, mut dx) = (dy.view(), dx.view_mut());
-        device.fill(T::default(), dx.reborrow())?;
-        self.region.blocks(|bottom_offset, top_offset, op| {
-            let (dy, end) = (dy.slice(top_offset..top_offset + op.rows * op.columns)?, dx.len());
-            let op = Copy2d { ldx: op.ldy, ldy: op.ldx, ..op };
-            device.copy_2d(&op, dy, dx.slice_mut(bottom_offset..end)?)
-        })
+        self.region.crop_backward(device, dy.view(), dx.view_mut())
     }
 }

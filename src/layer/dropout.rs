@@ -3,13 +3,20 @@
 use super::{position, prelude::*};
 use crate::{
     blob::{SrcGuard, WriteGuard},
-    op::RngKey,
+    op::{RngKey, Unary},
     proto::{LayerState, Phase},
 };
 
 /// Dropout. During training, the layer replaces each element by 0 with probability `dropout_ratio`
 /// and divides all other elements by `1 − dropout_ratio`. In the TEST phase, the top equals the
 /// bottom.
+///
+/// With a `dropout_ratio` of 1, all elements of the top and of the gradient are 0 during training.
+/// Caffe multiplies these zeros by an infinite factor, which gives NaN.
+///
+/// Two fields come from forks of Caffe. With `scale_train: false` (R-FCN), the layer does not
+/// divide during training, and multiplies by `1 − dropout_ratio` in the TEST phase. With
+/// `sample_weights_test` (SegNet), the layer works in the TEST phase as during training.
 ///
 /// The layer stores no dropout mask. The backward pass regenerates the random numbers of the
 /// forward pass instead of reading a mask. The random number for an element depends only on the
@@ -30,27 +37,49 @@ use crate::{
 /// # Ok::<(), cortado::Error>(())
 /// ```
 pub struct DropoutLayer {
-    /// The probability that the layer keeps an element, `1 − dropout_ratio`; `None` in the TEST
-    /// phase.
-    keep: Option<f64>,
+    mode: Mode,
     key: RngKey,
     passes: u64,
 }
 
+/// The function of the layer in the phase of its net.
+#[derive(Clone, Copy)]
+enum Mode {
+    /// Keeps each element with the probability `keep`, and divides the kept elements by `keep` if
+    /// `scale` is true.
+    Drop {
+        keep: f64,
+        scale: bool,
+    },
+    /// Multiplies all elements by a factor.
+    Scale(f64),
+    Copy,
+}
+
 impl DropoutLayer {
-    /// Creates the layer.
+    /// Creates the layer. Logs a warning if the layer will drop all elements.
     ///
     /// # Errors
-    /// Returns [`Error::InvalidData`] unless `0 ≤ dropout_ratio < 1`.
+    /// Returns [`Error::InvalidData`] unless `0 ≤ dropout_ratio ≤ 1`.
     pub fn new(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
-        let ratio = param.dropout_param.unwrap_or_default().dropout_ratio();
-        if !(0.0..1.0).contains(&ratio) {
+        let name = param.name();
+        let param = param.dropout_param.unwrap_or_default();
+        let ratio = param.dropout_ratio();
+        if !(0.0..=1.0).contains(&ratio) {
             return invalid(format!(
-                "dropout_param: dropout_ratio must be in [0, 1), found {ratio}"
+                "dropout_param: dropout_ratio must be in [0, 1], found {ratio}"
             ));
         }
-        let keep = (cx.phase == Phase::Train).then_some(1.0 - f64::from(ratio));
-        Ok(Self { keep, key: cx.pass_key(), passes: 0 })
+        let (keep, scale) = (1.0 - f64::from(ratio), param.scale_train());
+        let mode = match cx.phase == Phase::Train || param.sample_weights_test() {
+            true => Mode::Drop { keep, scale },
+            false if scale => Mode::Copy,
+            false => Mode::Scale(keep),
+        };
+        if matches!(mode, Mode::Drop { keep: 0.0, .. }) {
+            log::warn!("layer `{name}`: dropout_ratio 1 sets all elements to 0 during training");
+        }
+        Ok(Self { mode, key: cx.pass_key(), passes: 0 })
     }
 
     /// Computes `y` from `x` in the forward pass, or `dx` from `dy` in the backward pass.
@@ -59,12 +88,20 @@ impl DropoutLayer {
         device: &AnyDevice,
         (x, mut y): (SrcGuard<'_, T, AnyDevice>, WriteGuard<'_, T, AnyDevice>),
     ) -> Result<()> {
-        match (self.keep, x) {
-            (Some(keep), x) => {
-                device.dropout(self.key.child(self.passes), keep, x.src(), y.view_mut())
+        match (self.mode, x) {
+            (Mode::Drop { keep: 0.0, .. }, _) => device.fill(T::default(), y.view_mut()),
+            (Mode::Drop { keep, scale }, x) => {
+                device.dropout(self.key.child(self.passes), keep, x.src(), y.view_mut())?;
+                match scale {
+                    true => Ok(()),
+                    false => device.scal(T::acc(keep), y.view_mut()),
+                }
             }
-            (None, SrcGuard::Other(x)) => device.copy(x.view(), y.view_mut()),
-            (None, SrcGuard::InPlace) => Ok(()),
+            (Mode::Scale(factor), x) => {
+                device.unary(Unary::Scale(T::acc(factor)), x.src(), y.view_mut())
+            }
+            (Mode::Copy, SrcGuard::Other(x)) => device.copy(x.view(), y.view_mut()),
+            (Mode::Copy, SrcGuard::InPlace) => Ok(()),
         }
     }
 }

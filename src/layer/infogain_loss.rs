@@ -64,7 +64,7 @@ impl<T: Element> InfogainLossLayer<T> {
         Ok(Self {
             axis: infogain.axis() as isize,
             ignore: loss_common::ignore(&loss),
-            normalization: loss_common::normalization(&loss, LossNormalization::Valid),
+            normalization: loss_common::normalization(&loss, LossNormalization::Valid)?,
             matrix,
             op: None,
             probabilities: Blob::new(cx.device, &[0])?,

@@ -271,6 +271,13 @@ pub trait Layer<T: Element>: Any + Send {
         true
     }
 
+    /// Returns whether a net sets `lr_mult` and `decay_mult` of the parameter with index `index` to 0,
+    /// whatever the definition says, so that no solver changes the parameter.
+    fn keeps_param(&self, index: usize) -> bool {
+        let _ = index;
+        false
+    }
+
     /// Returns the total time for which the layer's forward passes have waited for data; `None` for
     /// a layer that reads no data.
     fn data_wait_time(&self) -> Option<Duration> {

@@ -10,11 +10,15 @@ use crate::{
 /// Returns the normalization of a loss, which the field `normalization` or the older field
 /// `normalize` selects. Returns `default` if the loss parameters set neither `normalization` nor
 /// `normalize`.
+///
+/// # Errors
+/// Returns [`Error::InvalidData`] for `PRE_FIXED`, which only layers that call [`fixed_divisor`]
+/// support.
 pub(super) fn normalization(
     param: &LossParameter,
     default: LossNormalization,
-) -> LossNormalization {
-    match (param.normalization, param.normalize) {
+) -> Result<LossNormalization> {
+    Ok(match (param.normalization, param.normalize) {
         (None, None) => default,
         (None, Some(false)) => LossNormalization::BatchSize,
         (None, Some(true)) => LossNormalization::Valid,
@@ -23,7 +27,31 @@ pub(super) fn normalization(
             NormalizationMode::Valid => LossNormalization::Valid,
             NormalizationMode::BatchSize => LossNormalization::BatchSize,
             NormalizationMode::None => LossNormalization::None,
+            NormalizationMode::PreFixed => {
+                return invalid(
+                    "loss_param: normalization PRE_FIXED is only implemented for SoftmaxWithLoss \
+                     and SmoothL1Loss",
+                );
+            }
         },
+    })
+}
+
+/// Returns the divisor `pre_fixed_normalizer` of a loss with the normalization `PRE_FIXED`, which
+/// the fork R-FCN introduced, or `None` for another normalization.
+///
+/// # Errors
+/// Returns [`Error::InvalidData`] unless the divisor is positive and finite.
+pub(super) fn fixed_divisor(param: &LossParameter) -> Result<Option<f64>> {
+    if param.normalization != Some(NormalizationMode::PreFixed as i32) {
+        return Ok(None);
+    }
+    let divisor = f64::from(param.pre_fixed_normalizer());
+    match divisor > 0.0 && divisor.is_finite() {
+        true => Ok(Some(divisor)),
+        false => invalid(format!(
+            "loss_param: pre_fixed_normalizer must be positive and finite, found {divisor}"
+        )),
     }
 }
 

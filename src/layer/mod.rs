@@ -1,9 +1,10 @@
 //! Neural network layers, of which nets are composed.
 //!
 //! Layers call the kernels of an [`AnyDevice`](crate::AnyDevice) and are generic over the element
-//! type. Only [`FilterLayer`], [`DetectionOutputLayer`] and [`Hdf5OutputLayer`] read the values of
-//! blobs on the host: the top shapes of the first two depend on values, and `Hdf5OutputLayer` writes
-//! a file.
+//! type. Only these layers read the values of blobs on the host: [`FilterLayer`],
+//! [`DetectionOutputLayer`] and [`ProposalLayer`], whose top shapes depend on values,
+//! [`RoiPoolingLayer`] and [`PsroiPoolingLayer`], which no kernel computes, and
+//! [`Hdf5OutputLayer`], which writes a file.
 //! [`LayerRegistry`] maps the `type` of a layer's definition to the constructor of the layer. Other
 //! crates can register further layer types.
 
@@ -15,11 +16,13 @@ mod loss_common;
 mod proto_shape;
 mod position;
 mod conv_geometry;
+mod crop_region;
 mod concat_layout;
 mod axis_operand;
 mod shared_top;
 mod saved_input;
 mod weight_bias;
+mod roi;
 mod linear;
 mod base_convolution;
 mod recurrent;
@@ -27,14 +30,17 @@ mod detection_boxes;
 
 mod accuracy;
 mod arg_max;
+mod axpy;
 mod batch_norm;
 mod batch_reindex;
 mod bias;
+mod bn;
 mod class_loss;
 mod concat;
 mod contrastive_loss;
 mod convolution;
 mod crop;
+mod crop_center;
 mod data;
 mod deconvolution;
 mod detection_output;
@@ -51,6 +57,7 @@ mod im2col;
 mod infogain_loss;
 mod inner_product;
 mod input;
+mod interp;
 mod lrn;
 mod lstm;
 mod lstm_unit;
@@ -64,34 +71,45 @@ mod permute;
 mod pooling;
 mod prelu;
 mod prior_box;
+mod proposal;
+mod psroi_pooling;
 mod python;
 mod reduction;
+mod relu6;
+mod reorg;
 mod reshape;
 mod rnn;
+mod roi_pooling;
 mod scale;
 mod shard;
+mod shuffle_channel;
 mod sigmoid_cross_entropy_loss;
 mod silence;
 mod slice;
+mod smooth_l1_loss;
 mod softmax;
 mod softmax_loss;
 mod split;
 mod spp;
 mod stochastic_pooling;
 mod tile;
+mod upsample;
 
 mod registry;
 
 pub use accuracy::AccuracyLayer;
 pub use arg_max::ArgMaxLayer;
+pub use axpy::AxpyLayer;
 pub use batch_norm::BatchNormLayer;
 pub use batch_reindex::BatchReindexLayer;
 pub use bias::BiasLayer;
+pub use bn::BnLayer;
 pub use class_loss::ClassLossLayer;
 pub use concat::ConcatLayer;
 pub use contrastive_loss::ContrastiveLossLayer;
 pub use convolution::ConvolutionLayer;
 pub use crop::CropLayer;
+pub use crop_center::CropCenterLayer;
 pub use data::DataLayer;
 pub use deconvolution::DeconvolutionLayer;
 pub use detection_output::DetectionOutputLayer;
@@ -108,6 +126,7 @@ pub use im2col::Im2colLayer;
 pub use infogain_loss::InfogainLossLayer;
 pub use inner_product::InnerProductLayer;
 pub use input::InputLayer;
+pub use interp::InterpLayer;
 pub use layer_trait::{Arity, Layer, LayerContext, PropagateDown};
 pub use lrn::LrnLayer;
 pub use lstm::LstmLayer;
@@ -124,25 +143,38 @@ pub use permute::PermuteLayer;
 pub use pooling::PoolingLayer;
 pub use prelu::PreluLayer;
 pub use prior_box::PriorBoxLayer;
-pub use python::PythonLayer;
+pub use proposal::ProposalLayer;
+pub use psroi_pooling::PsroiPoolingLayer;
+pub use python::PythonParam;
 pub use reduction::ReductionLayer;
 pub use registry::LayerRegistry;
+pub use relu6::Relu6;
+pub use reorg::ReorgLayer;
 pub use reshape::ReshapeLayer;
 pub use rnn::RnnLayer;
+pub use roi_pooling::RoiPoolingLayer;
 pub use scale::ScaleLayer;
 pub use shard::Shard;
+pub use shuffle_channel::ShuffleChannelLayer;
 pub use sigmoid_cross_entropy_loss::SigmoidCrossEntropyLossLayer;
 pub use silence::SilenceLayer;
 pub use slice::SliceLayer;
+pub use smooth_l1_loss::SmoothL1LossLayer;
 pub use softmax::SoftmaxLayer;
 pub use softmax_loss::SoftmaxLossLayer;
 pub use split::SplitLayer;
 pub use spp::SppLayer;
 pub use tile::TileLayer;
+pub use upsample::UpsampleLayer;
 
 #[cfg(feature = "onnx")]
 pub(crate) use {
-    conv_geometry::spatial_axes, pooling::pooling_windows, prior_box::PriorBoxes,
+    bn::{Statistics, bn_form},
+    conv_geometry::spatial_axes,
+    interp::{interpolated_extents, interpolation_weights},
+    pooling::{excludes_padding, pooling_windows},
+    prior_box::PriorBoxes,
+    reorg::reorganization,
     spp::pyramid_windows,
 };
 
@@ -195,7 +227,6 @@ impl<T: Element> LayerRegistry<T> {
             .with("Pooling", PoolingLayer::new)
             .with("PReLU", PreluLayer::new)
             .with("PriorBox", PriorBoxLayer::new)
-            .with("Python", PythonLayer::new)
             .with("Reduction", ReductionLayer::new)
             .with("Reshape", ReshapeLayer::new)
             .with("RNN", RnnLayer::new)
@@ -209,6 +240,20 @@ impl<T: Element> LayerRegistry<T> {
             .with("SPP", SppLayer::new)
             .with("Tile", TileLayer::new)
             .with("WindowData", DataLayer::of_windows)
+            .with("Axpy", AxpyLayer::new)
+            .with("BN", BnLayer::new)
+            .with("ConvolutionDepthwise", ConvolutionLayer::depthwise)
+            .with("CropCenter", CropCenterLayer::new)
+            .with("DepthwiseConvolution", ConvolutionLayer::depthwise)
+            .with("Interp", InterpLayer::new)
+            .with("Proposal", ProposalLayer::new)
+            .with("PSROIPooling", PsroiPoolingLayer::new)
+            .with("Reorg", ReorgLayer::new)
+            .with("ROIPooling", RoiPoolingLayer::new)
+            .with("ShuffleChannel", ShuffleChannelLayer::new)
+            .with("SmoothL1Loss", SmoothL1LossLayer::new)
+            .with("Upsample", UpsampleLayer::new)
+            .with_python("rpn.proposal_layer", "ProposalLayer", ProposalLayer::of_python)
             .with_neuron::<AbsVal>()
             .with_neuron::<Bnll>()
             .with_neuron::<Clip>()
@@ -217,6 +262,7 @@ impl<T: Element> LayerRegistry<T> {
             .with_neuron::<Log>()
             .with_neuron::<Power>()
             .with_neuron::<Relu>()
+            .with_neuron::<Relu6>()
             .with_neuron::<Sigmoid>()
             .with_neuron::<Swish>()
             .with_neuron::<Tanh>()

@@ -2,7 +2,8 @@
 
 use super::{position, prelude::*, stochastic_pooling::StochasticPooling};
 use crate::{
-    op::{Pool2d, PoolRounding},
+    memory::Src,
+    op::{Axis, Binary, Pool2d, PoolRounding},
     proto::{
         LayerState, Phase, PoolingParameter,
         pooling_parameter::{PoolMethod, RoundMode},
@@ -19,6 +20,11 @@ use crate::{
 /// `STOCHASTIC` draws one element of each window with a probability proportional to `max(x, 0)`. In
 /// the TEST phase, stochastic pooling computes the weighted mean of each window, with the weights
 /// `max(x, 0)`.
+///
+/// Three extensions come from forks of Caffe. `ceil_mode: false`, of the fork for DenseNet and
+/// others, rounds down like the `round_mode` `FLOOR`. The method `AVE_EXC_PAD` of Synopsys Caffe
+/// computes the average of those elements of each window that lie in the input. `avg_include_pad:
+/// false` of Intel Caffe turns the method `AVE` into `AVE_EXC_PAD`.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};
@@ -37,6 +43,11 @@ use crate::{
 pub struct PoolingLayer<T: Element> {
     param: PoolingParameter,
     phase: Phase,
+    /// For averages without padding and each window: the quotient of the number of elements with
+    /// and without padding.
+    padding_factors: Option<Blob<T>>,
+    /// Scratch blob for the product of the top's gradient and `padding_factors`.
+    scaled_gradient: Blob<T>,
     /// The scratch blobs and random number state of stochastic pooling; `None` for other pooling
     /// methods.
     stochastic: Option<StochasticPooling<T>>,
@@ -84,10 +95,56 @@ impl<T: Element> PoolingLayer<T> {
                 return reject(&format!("give either {name} or both {name}_h and {name}_w"));
             }
         }
+        if param.round_mode.is_some()
+            && param.ceil_mode.is_some_and(|ceil| ceil != (param.round_mode() == RoundMode::Ceil))
+        {
+            return reject("ceil_mode and round_mode contradict each other");
+        }
+        if !param.avg_include_pad() && !is_average(&param) {
+            return reject("avg_include_pad: false needs the method AVE");
+        }
         let stochastic = stochastic.then(|| StochasticPooling::new(cx)).transpose()?;
         let mask = Blob::new(cx.device, &[0])?;
-        Ok(Self { param, phase: cx.phase, stochastic, op: None, mask })
+        let excludes_padding = excludes_padding(&param) && pads(&param) != [0, 0];
+        let blob = || Blob::new(cx.device, &[0]);
+        Ok(Self {
+            param,
+            phase: cx.phase,
+            padding_factors: excludes_padding.then(blob).transpose()?,
+            scaled_gradient: blob()?,
+            stochastic,
+            op: None,
+            mask,
+        })
     }
+}
+
+fn is_average(param: &PoolingParameter) -> bool {
+    matches!(param.pool(), PoolMethod::Ave | PoolMethod::AveExcPad)
+}
+
+/// Returns whether averages exclude the padding.
+pub(crate) fn excludes_padding(param: &PoolingParameter) -> bool {
+    param.pool() == PoolMethod::AveExcPad || !param.avg_include_pad()
+}
+
+/// Returns, for each window, the number of elements in the input and its padding, divided by the
+/// number of elements in the input.
+fn padding_factors(op: &Pool2d) -> Vec<f64> {
+    let counts = |axis: usize, window: usize| {
+        let start = window * op.stride[axis];
+        let end = (start + op.kernel[axis]).min(op.input[axis] + 2 * op.pad[axis]);
+        let first = start.max(op.pad[axis]);
+        let inside = end.min(op.input[axis] + op.pad[axis]).saturating_sub(first);
+        [(end - start) as f64, inside as f64]
+    };
+    let [rows, columns] = op.output();
+    let windows = (0..rows).flat_map(|row| (0..columns).map(move |column| (row, column)));
+    let factor = |(row, column)| {
+        let ([rows, rows_inside], [columns, columns_inside]) = (counts(0, row), counts(1, column));
+        rows * columns / (rows_inside * columns_inside)
+    };
+    windows.map(factor).collect()
 }
 
 /// Returns the pooling windows for a bottom of shape `shape`.
@@ -98,12 +155,18 @@ pub(crate) fn pooling_windows(param: &PoolingParameter, shape: &Shape) -> Result
         true => [height, width],
         false => [size(param.kernel_h), size(param.kernel_w)],
     };
-    let rounding = match param.round_mode() {
-        RoundMode::Ceil => PoolRounding::Ceil,
-        RoundMode::Floor => PoolRounding::Floor,
+    let rounding = match param.round_mode() == RoundMode::Ceil && param.ceil_mode() {
+        true => PoolRounding::Ceil,
+        false => PoolRounding::Floor,
     };
     let planes = Shape::new(&[batch, channels])?.count();
     Pool2d::new(planes, [height, width], kernel, strides(param), pads(param), rounding)
+}
+
+/// Returns the axis of the windows of one plane.
+fn window_axis(op: &Pool2d) -> Result<Axis> {
+    let [rows, columns] = op.output();
+    Axis::new(op.planes, rows * columns, 1)
 }
 
 fn strides(param: &PoolingParameter) -> [usize; 2] {
@@ -130,8 +193,14 @@ impl<T: Element> Layer<T> for PoolingLayer<T> {
         let [height, width] = op.output();
         let shape = [shape[0], shape[1], height, width];
         top.iter_mut().try_for_each(|top| top.reshape(&shape))?;
-        if self.param.pool() != PoolMethod::Ave {
+        if !is_average(&self.param) {
             self.mask.reshape(&shape)?;
+        }
+        if let Some(factors) = self.padding_factors.as_mut().filter(|_| self.op != Some(op)) {
+            factors.reshape(&[height, width])?;
+            let values: Vec<T> = padding_factors(&op).into_iter().map(T::from_f64).collect();
+            factors.copy_from_slice(&values)?;
+            self.scaled_gradient.reshape(&shape)?;
         }
         if let Some(stochastic) = &mut self.stochastic {
             stochastic.reshape(bottom[0].shape(), top[0].shape())?;
@@ -148,8 +217,11 @@ impl<T: Element> Layer<T> for PoolingLayer<T> {
                 stochastic.draw(device, &op, x.view(), y.view_mut(), mask.view_mut())
             }
             (Some(stochastic), Phase::Test) => stochastic.mean(device, &op, x.view(), y.view_mut()),
-            _ if self.param.pool() == PoolMethod::Ave => {
-                device.average_pool(&op, x.view(), y.view_mut())
+            _ if is_average(&self.param) => {
+                device.average_pool(&op, x.view(), y.view_mut())?;
+                let Some(factors) = &self.padding_factors else { return Ok(()) };
+                let (axis, factors) = (window_axis(&op)?, factors.data()?);
+                device.broadcast(Binary::Mul, &axis, Src::InPlace, factors.view(), y.view_mut())
             }
             _ => {
                 let mut mask = self.mask.data_mut()?;
@@ -175,8 +247,15 @@ impl<T: Element> Layer<T> for PoolingLayer<T> {
                 let y = top[0].data()?;
                 stochastic.mean_backward(device, op, y.view(), dy.view(), dx.view_mut())
             }
-            _ if self.param.pool() == PoolMethod::Ave => {
-                device.average_pool_backward(op, dy.view(), dx.view_mut())
+            _ if is_average(&self.param) => {
+                let Some(factors) = &self.padding_factors else {
+                    return device.average_pool_backward(op, dy.view(), dx.view_mut());
+                };
+                let (factors, mut scaled) = (factors.data()?, self.scaled_gradient.diff_mut()?);
+                let dy = dy.view().into();
+                let axis = window_axis(op)?;
+                device.broadcast(Binary::Mul, &axis, dy, factors.view(), scaled.view_mut())?;
+                device.average_pool_backward(op, scaled.view(), dx.view_mut())
             }
             _ => {
                 let mask = self.mask.data()?;
@@ -184,6 +263,7 @@ impl<T: Element> Layer<T> for PoolingLayer<T> {
             }
         }
     }
+
     fn state(&self) -> Result<Option<LayerState>> {
         match &self.stochastic {
             Some(stochastic) => position::state(stochastic.draws()),

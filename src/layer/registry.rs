@@ -4,6 +4,7 @@ use super::{
     checked_layer::CheckedLayer,
     neuron::{Neuron, NeuronLayer},
     prelude::*,
+    python::PythonParam,
 };
 use std::collections::BTreeMap;
 
@@ -27,12 +28,21 @@ type Constructor<T> =
 /// ```
 pub struct LayerRegistry<T: Element> {
     constructors: BTreeMap<String, Constructor<T>>,
+    /// Constructors of layers that replace Python layers, by the names of module and class.
+    python: BTreeMap<(String, String), Constructor<T>>,
 }
+
+/// Layer types of Caffe's forks that cortado refuses, each with what to do.
+const REFUSED: [(&str, &str); 1] = [(
+    "DenseImageData",
+    "cortado does not read pairs of images and label images; convert the images and the label images \
+     to two databases, and read them with two Data layers",
+)];
 
 impl<T: Element> LayerRegistry<T> {
     /// Creates a registry without layer types.
     pub fn empty() -> Self {
-        Self { constructors: BTreeMap::new() }
+        Self { constructors: BTreeMap::new(), python: BTreeMap::new() }
     }
 
     /// Registers the layer type [`Neuron::KIND`], whose layers apply the neuron `N` to each
@@ -54,8 +64,20 @@ impl<T: Element> LayerRegistry<T> {
         L: Layer<T> + 'static,
         F: Fn(&LayerParameter, &LayerContext<'_>) -> Result<L> + Send + Sync + 'static,
     {
-        let constructor: Constructor<T> = Box::new(move |param, cx| Ok(Box::new(make(param, cx)?)));
-        self.constructors.insert(kind.to_owned(), constructor);
+        self.constructors.insert(kind.to_owned(), boxed(make));
+        self
+    }
+
+    /// Registers the constructor `make` of the layers that replace the Python layers of class `layer`
+    /// in module `module`. The constructor can read the layer's `param_str` through
+    /// [`PythonParam`](super::PythonParam), which has an example.
+    #[must_use]
+    pub fn with_python<L, F>(mut self, module: &str, layer: &str, make: F) -> Self
+    where
+        L: Layer<T> + 'static,
+        F: Fn(&LayerParameter, &LayerContext<'_>) -> Result<L> + Send + Sync + 'static,
+    {
+        self.python.insert((module.to_owned(), layer.to_owned()), boxed(make));
         self
     }
 
@@ -69,16 +91,49 @@ impl<T: Element> LayerRegistry<T> {
     ///
     /// # Errors
     /// Returns [`Error::UnknownLayer`], which lists the registered types, if the type of `param` is
+    /// not registered. Returns [`Error::InvalidData`] for a Python layer whose module and class are
     /// not registered. Propagates errors from the layer's constructor.
     #[doc(alias = "CreateLayer")]
     pub fn make(&self, param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Box<dyn Layer<T>>> {
-        let kind = param.r#type();
-        let unknown_layer = || Error::UnknownLayer {
-            kind: kind.to_owned(),
-            // Omit the type `Python`, because its constructor only returns an error.
-            known: self.kinds().filter(|kind| *kind != "Python").collect::<Vec<_>>().join(", "),
-        };
-        let layer = self.constructors.get(kind).ok_or_else(unknown_layer)?(param, cx)?;
+        let layer = self.constructor(param)?(param, cx)?;
         Ok(Box::new(CheckedLayer::new(layer, param)))
     }
+
+    fn constructor(&self, param: &LayerParameter) -> Result<&Constructor<T>> {
+        let kind = param.r#type();
+        if let Some(constructor) = self.constructors.get(kind) {
+            return Ok(constructor);
+        }
+        if let Some((_, remedy)) = REFUSED.iter().find(|(refused, _)| *refused == kind) {
+            return invalid(format!("layer type `{kind}` is not supported: {remedy}"));
+        }
+        if kind == "Python" {
+            return self.python_constructor(&PythonParam::of(param));
+        }
+        let known = self.kinds().collect::<Vec<_>>().join(", ");
+        Err(Error::UnknownLayer { kind: kind.to_owned(), known })
+    }
+
+    fn python_constructor(&self, param: &PythonParam) -> Result<&Constructor<T>> {
+        let PythonParam { module, layer, .. } = param;
+        self.python.get(&(module.clone(), layer.clone())).ok_or_else(|| {
+            let known = self.python.keys().map(|(module, layer)| format!("`{module}.{layer}`"));
+            Error::InvalidData(format!(
+                "Python layer `{module}.{layer}` is not registered, and cortado runs no Python code; \
+                 write the layer in Rust, register it with `LayerRegistry::with_python(\"{module}\", \
+                 \"{layer}\", …)`, and build the net with `NetBuilder::registry`; registered Python \
+                 layers: {}",
+                known.collect::<Vec<_>>().join(", ")
+            ))
+        })
+    }
+}
+
+fn boxed<T, L, F>(make: F) -> Constructor<T>
+where
+    T: Element,
+    L: Layer<T> + 'static,
+    F: Fn(&LayerParameter, &LayerContext<'_>) -> Result<L> + Send + Sync + 'static,
+{
+    Box::new(move |param, cx| Ok(Box::new(make(param, cx)?)))
 }

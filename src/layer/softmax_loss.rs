@@ -1,10 +1,11 @@
 //! The SoftmaxWithLoss layer: the multinomial logistic loss of the softmax of scores.
 
 use super::{loss_common, prelude::*};
-use crate::op::{Axis, LossNormalization, SoftmaxLoss};
+use crate::op::{Axis, LossNormalization, SoftmaxLoss, Unary};
 
 /// `loss = −Σ ln softmax(x)[label] / n`, where the normalization determines the divisor n. The
-/// first bottom holds the scores x, and the second bottom holds the labels.
+/// first bottom holds the scores x, and the second bottom holds the labels. With the normalization
+/// `PRE_FIXED` of the fork R-FCN, n is `pre_fixed_normalizer`.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};
@@ -24,18 +25,32 @@ pub struct SoftmaxLossLayer<T: Element> {
     axis: isize,
     ignore: Option<i64>,
     normalization: LossNormalization,
+    /// The divisor of the normalization `PRE_FIXED`. The descriptor of the kernels then has the
+    /// normalization `None`.
+    fixed_divisor: Option<f64>,
+    /// Scratch blob for the gradient of the loss, divided by `fixed_divisor`.
+    weight: Blob<T>,
     op: Option<SoftmaxLoss>,
     probabilities: Blob<T>,
 }
 
 impl<T: Element> SoftmaxLossLayer<T> {
     /// Creates the layer.
+    ///
+    /// # Errors
+    /// Returns [`Error::InvalidData`] if `pre_fixed_normalizer` is not positive.
     pub fn new(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
         let loss = param.loss_param.unwrap_or_default();
+        let fixed_divisor = loss_common::fixed_divisor(&loss)?;
         Ok(Self {
             axis: param.softmax_param.unwrap_or_default().axis() as isize,
             ignore: loss_common::ignore(&loss),
-            normalization: loss_common::normalization(&loss, LossNormalization::Valid),
+            normalization: match fixed_divisor {
+                Some(_) => LossNormalization::None,
+                None => loss_common::normalization(&loss, LossNormalization::Valid)?,
+            },
+            fixed_divisor,
+            weight: Blob::new(cx.device, &[])?,
             op: None,
             probabilities: Blob::new(cx.device, &[0])?,
         })
@@ -74,7 +89,11 @@ impl<T: Element> Layer<T> for SoftmaxLossLayer<T> {
         let (x, label) = (bottom[0].data()?, bottom[1].data()?);
         let (mut p, mut loss) = (self.probabilities.data_mut()?, top[0].data_mut()?);
         device.softmax(&op.axis, x.view().into(), p.view_mut())?;
-        device.softmax_loss(op, p.view(), label.view(), loss.view_mut())
+        device.softmax_loss(op, p.view(), label.view(), loss.view_mut())?;
+        match self.fixed_divisor {
+            Some(divisor) => device.scal(T::acc(1.0 / divisor), loss.view_mut()),
+            None => Ok(()),
+        }
     }
 
     fn backward(
@@ -86,7 +105,17 @@ impl<T: Element> Layer<T> for SoftmaxLossLayer<T> {
     ) -> Result<()> {
         check_no_gradient(propagate.bottom, 1, "labels")?;
         let (p, label) = (self.probabilities.data()?, bottom[1].data()?);
-        let (op, weight, mut dx) = (reshaped(&self.op)?, top[0].diff()?, bottom[0].diff_mut()?);
+        let (op, mut dx) = (reshaped(&self.op)?, bottom[0].diff_mut()?);
+        let weight = match self.fixed_divisor {
+            Some(divisor) => {
+                let (weight, scale) = (top[0].diff()?, Unary::Scale(T::acc(1.0 / divisor)));
+                let mut scaled = self.weight.diff_mut()?;
+                device.unary(scale, weight.view().into(), scaled.view_mut())?;
+                drop(scaled);
+                self.weight.diff()?
+            }
+            None => top[0].diff()?,
+        };
         device.softmax_loss_backward(op, p.view(), label.view(), weight.view(), dx.view_mut())
     }
 }

@@ -414,7 +414,15 @@ impl<'a, T: Element> Construction<'a, T> {
         }
         let is_trainable = node.layer.params_are_trainable();
         for index in 0..count {
+            let keeps_param = self.net.nodes[layer].layer.keeps_param(index);
             let spec = match specs.get(index) {
+                Some(spec) if keeps_param => {
+                    let (lr_mult, decay_mult) = (Some(0.0), Some(0.0));
+                    ParamSpec { lr_mult, decay_mult, ..spec.clone() }
+                }
+                None if keeps_param => {
+                    ParamSpec { lr_mult: Some(0.0), decay_mult: Some(0.0), ..ParamSpec::default() }
+                }
                 Some(spec) => spec.clone(),
                 None if is_trainable => ParamSpec::default(),
                 None => self.add_fixed_spec(layer),

@@ -250,7 +250,10 @@ impl<T: Element> Net<T> {
     /// statistics of BatchNorm.
     pub(crate) fn statistics(&self) -> impl Iterator<Item = &Param<T>> {
         let learnable = self.learnable.iter().map(|&id| &self.params[id]);
-        learnable.filter(|param| !self.nodes[param.layer].layer.params_are_trainable())
+        learnable.filter(|param| {
+            let layer = &self.nodes[param.layer].layer;
+            !layer.params_are_trainable() || layer.keeps_param(param.index)
+        })
     }
 
     pub(super) fn layer_index(&self, name: &str) -> Option<usize> {

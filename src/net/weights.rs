@@ -144,8 +144,11 @@ impl<T: Element> Net<T> {
             if !layer.params_are_trainable() {
                 continue;
             }
-            let mut params = layer.params_mut().iter_mut().zip(from.layer.params());
-            let result = params.try_for_each(share_data);
+            let is_kept: Vec<bool> =
+                (0..layer.params().len()).map(|index| layer.keeps_param(index)).collect();
+            let params = layer.params_mut().iter_mut().zip(from.layer.params()).zip(is_kept);
+            let mut shared = params.filter(|(_, is_kept)| !is_kept).map(|(pair, _)| pair);
+            let result = shared.try_for_each(share_data);
             result.map_err(|error| self.in_layer(index, error))?;
         }
         self.refresh_params();

@@ -31,8 +31,14 @@ pub(super) fn convolution(cx: &mut LayerExport<'_>, operator: &str) -> Result<()
     if param.bias_term() {
         operands.push(cx.parameter(1)?);
     }
+    let groups = match cx.param.r#type() {
+        "DepthwiseConvolution" | "ConvolutionDepthwise" => {
+            cx.bottoms[0].shape[geometry.channel_axis]
+        }
+        _ => param.group() as usize,
+    };
     for i in 0..cx.bottoms.len() {
-        apply(cx, operator, i, &geometry, param.group() as i64, &operands);
+        apply(cx, operator, i, &geometry, groups as i64, &operands);
     }
     Ok(())
 }

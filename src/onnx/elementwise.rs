@@ -1,7 +1,10 @@
 //! Export of layers that compute each element of the top from one element of each bottom.
 
 use super::layer_export::LayerExport;
-use crate::{error::Result, proto::eltwise_parameter::EltwiseOp};
+use crate::{
+    error::Result,
+    proto::{LayerParameter, eltwise_parameter::EltwiseOp},
+};
 
 /// Exports a layer that is the operator `operator` without attributes.
 pub(super) fn unary(cx: &mut LayerExport<'_>, operator: &str) -> Result<()> {
@@ -45,12 +48,38 @@ pub(super) fn elu(cx: &mut LayerExport<'_>) -> Result<()> {
     Ok(())
 }
 
+/// Returns whether a Dropout layer of a net for inference copies its bottom.
+pub(super) fn keeps_its_bottom(param: &LayerParameter) -> bool {
+    let param = param.dropout_param.unwrap_or_default();
+    param.scale_train() && !param.sample_weights_test()
+}
+
+/// Exports a Dropout layer that does not copy its bottom.
+pub(super) fn dropout(cx: &mut LayerExport<'_>) -> Result<()> {
+    let param = cx.param.dropout_param.unwrap_or_default();
+    if param.sample_weights_test() {
+        return cx.refuse("sample_weights_test makes the results random");
+    }
+    let x = cx.bottom(0);
+    let y = cx.with_scalar("Mul", &x, 1.0 - param.dropout_ratio());
+    cx.set_top(0, &y);
+    Ok(())
+}
+
 pub(super) fn swish(cx: &mut LayerExport<'_>) -> Result<()> {
     let beta = cx.param.swish_param.unwrap_or_default().beta();
     let x = cx.bottom(0);
     let scaled = affine(cx, &x, beta, 0.0);
     let gate = cx.node("Sigmoid", &[&scaled]).value();
     let y = cx.node("Mul", &[&x, &gate]).value();
+    cx.set_top(0, &y);
+    Ok(())
+}
+
+pub(super) fn relu6(cx: &mut LayerExport<'_>) -> Result<()> {
+    let (low, high) = (cx.scalar(0.0), cx.scalar(6.0));
+    let x = cx.bottom(0);
+    let y = cx.node("Clip", &[&x, &low, &high]).value();
     cx.set_top(0, &y);
     Ok(())
 }

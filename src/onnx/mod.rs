@@ -30,6 +30,7 @@ mod normalization;
 mod operators;
 mod pooling;
 mod recurrent;
+mod resampling;
 mod shapes;
 
 mod dynamic_batch;

@@ -3,6 +3,7 @@
 use super::{layer_export::LayerExport, tensors::extents};
 use crate::{
     error::Result,
+    layer::{Statistics, bn_form},
     proto::{Phase, lrn_parameter::NormRegion},
     shape::Shape,
 };
@@ -38,6 +39,56 @@ pub(super) fn batch_norm(cx: &mut LayerExport<'_>) -> Result<()> {
         .node("BatchNormalization", &[&x, &one, &zero, &statistics[0], &statistics[1]])
         .float("epsilon", param.eps())
         .value();
+    cx.set_top(0, &y);
+    Ok(())
+}
+
+/// Exports BN. A net for inference normalizes by the stored statistics, or, in the form of SegNet, by
+/// the statistics of the batch or not at all.
+pub(super) fn bn(cx: &mut LayerExport<'_>) -> Result<()> {
+    let (_, statistics, epsilon) = bn_form(cx.param, Phase::Test)?;
+    if cx.tops.len() > 1 {
+        return cx.refuse("the tops for the mean and the variance have no operator");
+    }
+    let (mut x, channels) = (cx.bottom(0), cx.params[0].count());
+    if statistics == Statistics::Stored {
+        let mut operands = vec![x];
+        for i in 0..4 {
+            operands.push(cx.parameter_as(i, &[channels])?);
+        }
+        let operands: Vec<&str> = operands.iter().map(String::as_str).collect();
+        let epsilon = epsilon as f32;
+        let y = cx.node("BatchNormalization", &operands).float("epsilon", epsilon).value();
+        cx.set_top(0, &y);
+        return Ok(());
+    }
+    let axes = cx.bottoms[0].shape.len();
+    if statistics == Statistics::Batch {
+        let others: Vec<i64> = (0..axes as i64).filter(|&axis| axis != 1).collect();
+        let centered = centered(cx, &x, &others);
+        let variance = mean_square(cx, &centered, &others);
+        let variance = cx.with_scalar("Add", &variance, epsilon as f32);
+        let deviation = cx.node("Sqrt", &[&variance]).value();
+        x = cx.node("Div", &[&centered, &deviation]).value();
+    }
+    let mut shape = vec![channels];
+    shape.resize(axes - 1, 1);
+    let (scale, shift) = (cx.parameter_as(0, &shape)?, cx.parameter_as(1, &shape)?);
+    let y = cx.node("Mul", &[&x, &scale]).value();
+    let y = cx.node("Add", &[&y, &shift]).value();
+    cx.set_top(0, &y);
+    Ok(())
+}
+
+pub(super) fn axpy(cx: &mut LayerExport<'_>) -> Result<()> {
+    let (mut a, x, b) = (cx.bottom(0), cx.bottom(1), cx.bottom(2));
+    let mut shape = cx.bottoms[1].shape[..2].to_vec();
+    shape.resize(cx.bottoms[1].shape.len(), 1);
+    if shape != cx.bottoms[0].shape {
+        a = cx.reshape(&a, &shape);
+    }
+    let y = cx.node("Mul", &[&x, &a]).value();
+    let y = cx.node("Add", &[&y, &b]).value();
     cx.set_top(0, &y);
     Ok(())
 }

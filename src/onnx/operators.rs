@@ -3,7 +3,7 @@
 use super::{
     convolution, elementwise,
     layer_export::{LayerExport, refusal},
-    lookup, matrix, normalization, pooling, recurrent, shapes,
+    lookup, matrix, normalization, pooling, recurrent, resampling, shapes,
 };
 use crate::{error::Result, proto::LayerParameter};
 
@@ -26,7 +26,8 @@ pub(super) enum Role {
 pub(super) fn role(param: &LayerParameter, is_loss: bool) -> Role {
     match param.r#type() {
         "Input" | "Data" | "ImageData" | "HDF5Data" | "MemoryData" | "WindowData" => Role::Input,
-        "Split" | "Dropout" => Role::Alias,
+        "Split" => Role::Alias,
+        "Dropout" if elementwise::keeps_its_bottom(param) => Role::Alias,
         // The number of boxes that DetectionOutput returns depends on values.
         "Accuracy" | "DetectionOutput" | "HDF5Output" => Role::LeftOut,
         "Silence" => Role::Silence,
@@ -42,25 +43,34 @@ pub(super) fn add_nodes(cx: &mut LayerExport<'_>) -> Result<()> {
     match cx.param.r#type() {
         "AbsVal" => elementwise::unary(cx, "Abs"),
         "ArgMax" => lookup::arg_max(cx),
+        "Axpy" => normalization::axpy(cx),
         "BatchNorm" => normalization::batch_norm(cx),
         "BatchReindex" => lookup::batch_reindex(cx),
         "Bias" => normalization::bias(cx),
+        "BN" => normalization::bn(cx),
         "BNLL" => elementwise::unary(cx, "Softplus"),
         "Clip" => elementwise::clip(cx),
         "Concat" => shapes::concat(cx),
-        "Convolution" => convolution::convolution(cx, "Conv"),
+        "Convolution" | "DepthwiseConvolution" | "ConvolutionDepthwise" => {
+            convolution::convolution(cx, "Conv")
+        }
         "Crop" => shapes::crop(cx),
+        "CropCenter" => shapes::crop_center(cx),
         "Deconvolution" => convolution::convolution(cx, "ConvTranspose"),
+        "Dropout" => elementwise::dropout(cx),
         "DummyData" => shapes::dummy_data(cx),
         "Eltwise" => elementwise::eltwise(cx),
         "ELU" => elementwise::elu(cx),
         "Embed" => lookup::embed(cx),
         "Exp" => elementwise::exp(cx),
-        "Filter" => Err(refusal(cx.param, "the shapes of its tops depend on values")),
+        "Filter" | "Proposal" => Err(refusal(cx.param, "the shapes of its tops depend on values")),
+        "PSROIPooling" => Err(refusal(cx.param, "operator set 13 has no such operator")),
+        "Python" => Err(refusal(cx.param, "the export does not know this Python layer")),
         "Flatten" | "Reshape" => shapes::reshape(cx),
         "Im2col" => convolution::im2col(cx),
         "InnerProduct" => matrix::inner_product(cx),
         "Log" => elementwise::log(cx),
+        "Interp" => resampling::interp(cx),
         "LRN" => normalization::lrn(cx),
         "LSTM" => recurrent::lstm(cx),
         "LSTMUnit" => recurrent::lstm_unit(cx),
@@ -74,14 +84,19 @@ pub(super) fn add_nodes(cx: &mut LayerExport<'_>) -> Result<()> {
         "PriorBox" => shapes::prior_box(cx),
         "Reduction" => shapes::reduction(cx),
         "ReLU" => elementwise::relu(cx),
+        "ReLU6" => elementwise::relu6(cx),
+        "Reorg" => resampling::reorg(cx),
+        "ROIPooling" => resampling::roi_pooling(cx),
         "RNN" => recurrent::rnn(cx),
         "Scale" => normalization::scale(cx),
+        "ShuffleChannel" => resampling::shuffle_channel(cx),
         "Sigmoid" => elementwise::unary(cx, "Sigmoid"),
         "Slice" => shapes::slice(cx),
         "Softmax" => normalization::softmax(cx, 0),
         "SoftmaxWithLoss" => normalization::softmax(cx, 1),
         "SPP" => pooling::spp(cx),
         "Swish" => elementwise::swish(cx),
+        "Upsample" => resampling::upsample(cx),
         "TanH" => elementwise::unary(cx, "Tanh"),
         "Threshold" => elementwise::threshold(cx),
         "Tile" => shapes::tile(cx),

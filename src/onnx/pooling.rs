@@ -7,7 +7,7 @@
 use super::{convolution::pads, layer_export::LayerExport, tensors::extents};
 use crate::{
     error::Result,
-    layer::{pooling_windows, pyramid_windows},
+    layer::{excludes_padding, pooling_windows, pyramid_windows},
     op::Pool2d,
     proto::{pooling_parameter::PoolMethod, spp_parameter},
 };
@@ -52,13 +52,13 @@ impl Windows {
 
     /// Adds nodes that compute average pooling with Caffe's divisor: the number of elements of the
     /// window that lie in the bottom or in the padding of the definition, but not beyond it.
-    fn average(&self, cx: &mut LayerExport<'_>, x: &str) -> String {
+    fn average(&self, cx: &mut LayerExport<'_>, x: &str, excludes_padding: bool) -> String {
         let Pool2d { input, kernel, stride, pad, .. } = self.op;
         if kernel == input && self.op.output() == [1, 1] && pad == [0, 0] {
             return cx.node("GlobalAveragePool", &[x]).value();
         }
         let ends_in_padding = [0, 1].iter().all(|&axis| self.end[axis] <= pad[axis]);
-        let include_padding = pad != [0, 0];
+        let include_padding = pad != [0, 0] && !excludes_padding;
         let y = self.pool(cx, "AveragePool", x, 1, include_padding).swap_remove(0);
         if !include_padding || ends_in_padding {
             return y;
@@ -96,8 +96,8 @@ pub(super) fn pooling(cx: &mut LayerExport<'_>) -> Result<()> {
     let windows = Windows::new(cx, pooling_windows(&param, &cx.shape(0)?)?)?;
     let x = cx.bottom(0);
     match param.pool() {
-        PoolMethod::Ave => {
-            let y = windows.average(cx, &x);
+        PoolMethod::Ave | PoolMethod::AveExcPad => {
+            let y = windows.average(cx, &x, excludes_padding(&param));
             cx.set_top(0, &y);
         }
         PoolMethod::Stochastic => {
@@ -129,7 +129,7 @@ pub(super) fn spp(cx: &mut LayerExport<'_>) -> Result<()> {
     for level in 0..levels {
         let windows = Windows::new(cx, pyramid_windows(level, &cx.shape(0)?)?)?;
         let pooled = match param.pool() {
-            spp_parameter::PoolMethod::Ave => windows.average(cx, &x),
+            spp_parameter::PoolMethod::Ave => windows.average(cx, &x, false),
             _ => windows.pool(cx, "MaxPool", &x, 1, false).swap_remove(0),
         };
         let flat = match levels {

@@ -89,14 +89,33 @@ pub(super) fn crop(cx: &mut LayerExport<'_>) -> Result<()> {
             axes.push(axis);
         }
     }
+    slice_axes(cx, [starts, ends, axes]);
+    Ok(())
+}
+
+pub(super) fn crop_center(cx: &mut LayerExport<'_>) -> Result<()> {
+    let (shape, param) = (cx.shape(0)?, cx.param.crop_center_param.clone().unwrap_or_default());
+    let (mut starts, mut ends, mut axes) = (Vec::new(), Vec::new(), Vec::new());
+    for (axis, (extent, &crop)) in shape.iter().zip(&param.crop_size).enumerate() {
+        if crop > 0 {
+            starts.push(crop as usize);
+            ends.push(extent - crop as usize);
+            axes.push(axis);
+        }
+    }
+    slice_axes(cx, [starts, ends, axes]);
+    Ok(())
+}
+
+/// Makes the top a part of the bottom: for each axis in the third list, the elements from an index in
+/// the first list up to an index in the second list.
+fn slice_axes(cx: &mut LayerExport<'_>, ranges: [Vec<usize>; 3]) {
     let mut y = cx.bottom(0);
-    if !axes.is_empty() {
-        let [starts, ends, axes] =
-            [starts, ends, axes].map(|values| cx.integers(&extents(&values)));
+    if !ranges[2].is_empty() {
+        let [starts, ends, axes] = ranges.map(|values| cx.integers(&extents(&values)));
         y = cx.node("Slice", &[&y, &starts, &ends, &axes]).value();
     }
     cx.set_top(0, &y);
-    Ok(())
 }
 
 /// Exports Permute as `Transpose`.

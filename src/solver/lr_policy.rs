@@ -79,7 +79,17 @@ impl LrPolicy {
             },
             "sigmoid" => {
                 let midpoint = require_positive(param.stepsize, "positive stepsize")? as f64;
-                PolicyKind::Sigmoid { gamma: gamma()?, midpoint }
+                let gamma = match param.gamma.map(f64::from) {
+                    Some(gamma) if gamma.is_finite() => gamma,
+                    _ => return Err(missing_error("finite gamma")),
+                };
+                if gamma < 0.0 {
+                    log::warn!(
+                        "lr_policy `sigmoid`: gamma {gamma} is negative, so the learning rate \
+                         falls from base_lr to 0"
+                    );
+                }
+                PolicyKind::Sigmoid { gamma, midpoint }
             }
             other => {
                 let known = "fixed, step, exp, inv, multistep, poly, sigmoid";

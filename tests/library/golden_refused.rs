@@ -10,12 +10,11 @@ use cortado::{
 use std::{fmt::Write, path::Path};
 
 /// Net definitions that Caffe accepts and cortado refuses, each with the reason.
-const ACCEPTED_ONLY_BY_CAFFE: [(&str, &str); 7] = [
+const ACCEPTED_ONLY_BY_CAFFE: [(&str, &str); 6] = [
     ("clip_crossed", "the lower bound of Clip exceeds the upper bound"),
     ("clip_no_param", "the bounds of Clip are required"),
     ("conv_dilation_zero", "with dilation 0, all taps of a window would read the same element"),
     ("dropout_ratio_large", "the scale of the kept values would be negative"),
-    ("dropout_ratio_one", "no value would be kept"),
     (
         "hinge_more_labels",
         "Caffe would use the first labels of the batch instead of the first label of each item",
@@ -74,9 +73,11 @@ fn net_definitions_are_refused_as_by_caffe() {
 }
 
 /// Returns whether a definition has a layer type that only Caffe supports. Layers of the type
-/// `Conv` or without a type are not counted, because Caffe does not support them either.
+/// `Conv` or without a type are not counted, because Caffe does not support them either, nor Python
+/// layers, for which cortado has an error of its own.
 fn has_unsupported_layer(net: &NetParameter, registry: &LayerRegistry<f32>) -> bool {
-    let is_known = |kind: &str| ["Conv", ""].contains(&kind) || registry.kinds().any(|k| k == kind);
+    let is_known =
+        |kind: &str| ["Conv", "Python", ""].contains(&kind) || registry.kinds().any(|k| k == kind);
     net.layer.iter().any(|layer| !is_known(layer.r#type()))
 }
 

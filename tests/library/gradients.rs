@@ -232,6 +232,11 @@ fn gradients_of_dropout_in_the_test_phase_match_finite_differences() {
     run([
         layer("type: 'Dropout' phase: TEST").bottom(&[2, 3]),
         layer("type: 'Dropout' phase: TEST").bottom(&[7]).in_place(),
+        layer(
+            "type: 'Dropout' phase: TEST dropout_param { dropout_ratio: 0.3 scale_train: false }",
+        )
+        .bottom(&[7])
+        .in_place(),
     ]);
 }
 
@@ -298,6 +303,9 @@ fn gradients_of_pooling_match_finite_differences() {
         pool("", "pool: AVE kernel_size: 3 stride: 2 pad: 1"),
         pool("", "pool: AVE kernel_size: 2 stride: 3 round_mode: FLOOR"),
         pool("", "pool: AVE global_pooling: true"),
+        pool("", "pool: AVE_EXC_PAD kernel_size: 3 stride: 2 pad: 1"),
+        pool("", "pool: AVE kernel_h: 3 kernel_w: 2 pad: 1 avg_include_pad: false"),
+        pool("", "pool: AVE kernel_size: 2 stride: 3 ceil_mode: false"),
         pool("phase: TEST", "pool: STOCHASTIC kernel_size: 3 stride: 2"),
     ]);
 }
@@ -419,6 +427,55 @@ fn scores(shape: &[usize], definition: &str) -> GradientCheck {
 }
 
 #[test]
+fn gradients_of_fork_layers_match_finite_differences() {
+    let distinct = |i: usize| ((i * 37 % 101) as f64 - 30.5) / 64.0;
+    let rois = |i: usize| [[0., 0., 0., 4., 3.], [1., 1., 2., 3., 4.]][i / 5][i % 5];
+    let bn = |param: &str, more: &str| {
+        layer(&format!("type: 'BN' {more} bn_param {{ {param} }}")).bottom(&[3, 2, 4])
+    };
+    let depthwise =
+        "type: 'DepthwiseConvolution' convolution_param { num_output: 6 kernel_size: 2 }";
+    let smooth_l1 = "type: 'SmoothL1Loss' smooth_l1_loss_param { sigma: 2 }";
+    run([
+        layer("type: 'Axpy'").bottom(&[2, 3]).bottom(&[2, 3, 2]).bottom(&[2, 3, 2]),
+        layer("type: 'Axpy'").bottom(&[2, 3, 1, 1]).bottom(&[2, 3, 2, 2]).bottom(&[2, 3, 2, 2]),
+        bn("scale_filler { value: 1 }", ""),
+        bn("scale_filler { value: 1 }", "").in_place(),
+        bn("bn_mode: INFERENCE", ""),
+        bn("bn_mode: INFERENCE", "").in_place(),
+        bn("momentum: 0.5 eps: 0.01", "phase: TRAIN"),
+        bn("frozen: true eps: 0.01", "phase: TRAIN").in_place(),
+        layer(depthwise).bottom(&[2, 3, 4, 5]),
+        layer("type: 'CropCenter' crop_center_param { crop_size: [0, 1, 1] }").bottom(&[2, 4, 3]),
+        layer("type: 'Interp' interp_param { height: 5 width: 3 pad_beg: -1 }")
+            .bottom(&[2, 2, 4, 6]),
+        layer("type: 'ReLU6'").bottom_with(&[2, 9], |i| i as f64 * 0.7 - 3.0),
+        layer("type: 'Reorg' reorg_param { stride: 2 }").bottom(&[2, 4, 4, 2]),
+        layer("type: 'Reorg' reorg_param { stride: 2 reverse: true }").bottom(&[2, 8, 2, 3]),
+        layer("type: 'ROIPooling' roi_pooling_param { pooled_h: 2 pooled_w: 2 }")
+            .bottom_with(&[2, 3, 5, 6], distinct)
+            .constant(&[2, 5], rois),
+        layer(
+            "type: 'PSROIPooling' \
+             psroi_pooling_param { spatial_scale: 1 output_dim: 2 group_size: 2 }",
+        )
+        .bottom(&[2, 8, 5, 6])
+        .constant(&[2, 5], rois),
+        layer("type: 'ShuffleChannel' shuffle_channel_param { group: 2 }").bottom(&[2, 6, 3]),
+        layer("type: 'Upsample' upsample_param { scale: 2 }").bottom(&[2, 2, 2, 3]),
+        layer("type: 'Upsample' bottom: 'x' bottom: 'mask' upsample_param { scale: 2 }")
+            .bottom(&[1, 2, 2, 3])
+            .constant(&[1, 2, 2, 3], |i| (i % 6 * 4) as f64),
+        layer(smooth_l1).bottom(&[3, 5]).bottom_with(&[3, 5], distinct),
+        layer(smooth_l1)
+            .bottom(&[3, 5])
+            .bottom_with(&[3, 5], distinct)
+            .constant(&[3, 5], |i| (i % 3) as f64)
+            .constant(&[3, 5], |i| (i % 4) as f64),
+    ]);
+}
+
+#[test]
 fn gradients_of_losses_match_finite_differences() {
     let probability = |i: usize| 0.05 + (i * 7 % 11) as f64 / 12.0;
     let class = |i: usize| (i * 2 % 3) as f64;
@@ -449,6 +506,12 @@ fn gradients_of_losses_match_finite_differences() {
             .constant(&[2, 7], class)
             .constant(&[9], matrix),
         layer("type: 'SoftmaxWithLoss'").bottom(&[2, 3, 5]).constant(&[2, 5], class),
+        layer(
+            "type: 'SoftmaxWithLoss' \
+             loss_param { normalization: PRE_FIXED pre_fixed_normalizer: 7 }",
+        )
+        .bottom(&[2, 3, 5])
+        .constant(&[2, 5], class),
         // The margin is so small that the distance of every dissimilar pair exceeds it. Below the
         // margin, Caffe divides the gradient by the distance plus 1e-4, although the loss contains
         // only the distance. With `legacy_version`, Caffe does not divide the gradient by the

@@ -64,23 +64,30 @@ fn every_layer_called_with_wrong_blob_counts_returns_an_error() {
     let fields = [
         ("Clip", "clip_param { min: 0 max: 1 }"),
         ("Convolution", "convolution_param { num_output: 1 kernel_size: 1 }"),
+        ("ConvolutionDepthwise", "convolution_param { num_output: 3 kernel_size: 1 }"),
         ("Deconvolution", "convolution_param { num_output: 1 kernel_size: 1 }"),
         ("DetectionOutput", "detection_output_param { num_classes: 2 }"),
+        ("CropCenter", "crop_center_param { crop_size: [0, 0, 1, 1] }"),
+        ("DepthwiseConvolution", "convolution_param { num_output: 3 kernel_size: 1 }"),
         ("DummyData", "dummy_data_param { shape { dim: 2 } }"),
         ("Embed", "embed_param { num_output: 1 input_dim: 2 }"),
         ("Filter", "bottom: 'x' bottom: 'selector' top: 'y'"),
         ("InfogainLoss", "bottom: 'x' bottom: 'label' bottom: 'matrix'"),
+        ("Interp", "interp_param { zoom_factor: 2 }"),
         ("InnerProduct", "inner_product_param { num_output: 1 }"),
         ("LSTM", "recurrent_param { num_output: 1 }"),
         ("MemoryData", "memory_data_param { batch_size: 1 channels: 1 height: 1 width: 1 }"),
         ("Pooling", "pooling_param { kernel_size: 1 }"),
         ("PriorBox", "prior_box_param { min_size: 1 }"),
+        ("PSROIPooling", "psroi_pooling_param { spatial_scale: 1 output_dim: 3 group_size: 1 }"),
+        ("Reorg", "reorg_param { stride: 1 }"),
+        ("ROIPooling", "roi_pooling_param { pooled_h: 1 pooled_w: 1 }"),
         ("RNN", "recurrent_param { num_output: 1 }"),
         ("SPP", "spp_param { pyramid_height: 1 }"),
         ("Tile", "tile_param { tiles: 2 }"),
     ];
     let types_with_files =
-        ["Data", "HDF5Data", "HDF5Output", "ImageData", "Parameter", "Python", "WindowData"];
+        ["Data", "HDF5Data", "HDF5Output", "ImageData", "Parameter", "WindowData"];
     for kind in LayerRegistry::<f32>::standard().kinds() {
         if types_with_files.contains(&kind) {
             continue;
@@ -173,11 +180,11 @@ fn dummy_data_redraws_random_tops_and_keeps_constants() {
 }
 
 #[test]
-fn python_layer_error_explains_custom_layers() {
+fn python_layer_that_is_not_registered_is_refused_with_its_name() {
     let text = "layer { name: 'p' type: 'Python' top: 'y'
          python_param { module: 'm' layer: 'L' } }";
     let error = try_net::<f32>(text, Phase::Train).err().unwrap().to_string();
-    for word in ["layer `p`", "`m.L`", "LayerRegistry::with", "NetBuilder::registry"] {
+    for word in ["layer `p`", "`m.L`", "with_python(\"m\", \"L\", …)", "NetBuilder::registry"] {
         assert!(error.contains(word), "{error}");
     }
 }

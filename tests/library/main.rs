@@ -60,6 +60,8 @@ mod data;
 mod detection;
 #[cfg(feature = "net")]
 mod fillers;
+#[cfg(all(feature = "net", feature = "tensor-io"))]
+mod fork_layers;
 #[cfg(feature = "net")]
 mod fused;
 #[cfg(feature = "net")]

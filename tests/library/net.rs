@@ -343,7 +343,7 @@ fn invalid_layer_parameters_are_refused() {
         ("type: 'Exp' exp_param { base: -2 }", "base -2"),
         ("type: 'Log' log_param { base: 0 }", "base 0"),
         ("type: 'Log' log_param { base: 1 }", "base must not be 1"),
-        ("type: 'Dropout' dropout_param { dropout_ratio: 1 }", "in [0, 1), found 1"),
+        ("type: 'Dropout' dropout_param { dropout_ratio: 1.5 }", "in [0, 1], found 1.5"),
         ("type: 'ReLu'", "ReLU"),
         (
             "type: 'Convolution' convolution_param { num_output: 2 kernel_size: 5 axis: 0 }",

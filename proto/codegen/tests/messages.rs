@@ -177,6 +177,12 @@ impl Values for f32 {
     }
 }
 
+impl Values for i32 {
+    fn values(&self) -> Vec<Value> {
+        vec![self.value()]
+    }
+}
+
 static POOL: LazyLock<DescriptorPool> = LazyLock::new(|| pool(false));
 
 /// Descriptors of the messages with the opposite packing: packed lists of numbers are declared

@@ -215,13 +215,15 @@ impl<T: Element> Trial<T> {
         for (index, blob) in layer.params().iter().enumerate() {
             let function = check.params.iter().find(|(i, _)| *i == index).map(|(_, value)| value);
             values.push(match function {
-                None if !is_trainable => data(blob)?,
+                None if !is_trainable || layer.keeps_param(index) => data(blob)?,
                 _ => values_of(function, blob.count()),
             });
         }
         let weights = top.iter().map(|top| values_of(None, top.count())).collect();
         let propagates = check.bottoms.iter().map(|bottom| bottom.propagates);
-        let propagates = propagates.chain(layer.params().iter().map(|_| is_trainable)).collect();
+        let params = 0..layer.params().len();
+        let is_learned = params.map(|index| is_trainable && !layer.keeps_param(index));
+        let propagates = propagates.chain(is_learned).collect();
         let (device, in_place) = (device.clone(), check.in_place);
         Ok(Self { device, layer, bottom, top, in_place, values, propagates, weights })
     }

@@ -180,6 +180,9 @@ message LayerParameter {
     optional enumeration(Phase) phase = 10 [default = Train, setter = set_phase];
     /// For each bottom, whether to compute its gradient; if empty, the net decides.
     repeated bool propagate_down = 11;
+    /// Extensions: layer types of Caffe's other forks, which decision 42 describes.
+    optional message(BnParameter) bn_param = 45;
+    optional message(DenseImageDataParameter) dense_image_data_param = 46;
     optional message(TransformationParameter) transform_param = 100;
     optional message(LossParameter) loss_param = 101;
     optional message(AccuracyParameter) accuracy_param = 102;
@@ -229,6 +232,10 @@ message LayerParameter {
     optional message(RecurrentParameter) recurrent_param = 146;
     optional message(SwishParameter) swish_param = 147;
     optional message(ClipParameter) clip_param = 148;
+    optional message(CropCenterParameter) crop_center_param = 149;
+    optional message(UpsampleParameter) upsample_param = 150;
+    optional message(ReorgParameter) reorg_param = 159;
+    optional message(ShuffleChannelParameter) shuffle_channel_param = 164;
     /// Extensions of the SSD fork (weiliu89/caffe, branch ssd), with that fork's numbers.
     optional message(AnnotatedDataParameter) annotated_data_param = 200;
     optional message(MultiBoxLossParameter) multibox_loss_param = 201;
@@ -237,6 +244,12 @@ message LayerParameter {
     optional message(DetectionOutputParameter) detection_output_param = 204;
     optional message(DetectionEvaluateParameter) detection_evaluate_param = 205;
     optional message(NormalizeParameter) norm_param = 206;
+    optional message(ReLuParameter) relu6_param = 211;
+    optional message(InterpParameter) interp_param = 1001;
+    optional message(ProposalParameter) proposal_param = 1002;
+    optional message(PsroiPoolingParameter) psroi_pooling_param = 10001;
+    optional message(RoiPoolingParameter) roi_pooling_param = 8266711;
+    optional message(SmoothL1LossParameter) smooth_l1_loss_param = 8266712;
 }
 
 /// Training and sharing of one learnable blob.
@@ -501,7 +514,7 @@ message TransformationParameter {
 /// assert_eq!(message.ignore_label, Some(2));
 /// # Ok::<(), cortado::Error>(())
 /// ```
-#[derive(Copy, Eq, Hash)]
+#[derive(Copy)]
 message LossParameter {
     /// Label that is ignored.
     optional int32 ignore_label = 1;
@@ -509,6 +522,8 @@ message LossParameter {
     optional bool normalize = 2;
     optional enumeration(loss_parameter::NormalizationMode) normalization = 3
         [default = Valid, setter = set_normalization];
+    /// Extension of the fork R-FCN: the divisor of the normalization PRE_FIXED.
+    optional float pre_fixed_normalizer = 1000 [default = 1.0];
 }
 
 /// Fraction of labels whose class is among the `top_k` highest scores.
@@ -729,6 +744,11 @@ message DataParameter {
 message DropoutParameter {
     /// Probability that a value is zeroed; the other values are multiplied by 1 / (1 - ratio).
     optional float dropout_ratio = 1 [default = 0.5];
+    /// Extension of the fork SegNet: whether to zero values in phase TEST, too.
+    optional bool sample_weights_test = 1000 [default = false];
+    /// Extension of the fork R-FCN: whether the factor 1 / (1 - ratio) applies in phase TRAIN. If not,
+    /// values are multiplied by 1 - ratio in phase TEST.
+    optional bool scale_train = 1001 [default = true];
 }
 
 /// DummyData layer, whose tops are filled by fillers. Each field has one value for all tops or one
@@ -1061,8 +1081,8 @@ message ParameterParameter {
 /// ```
 /// use cortado::proto::{self, PoolingParameter};
 ///
-/// let message: PoolingParameter = proto::parse_text("pool: STOCHASTIC", "text")?;
-/// assert_eq!(message.pool(), proto::pooling_parameter::PoolMethod::Stochastic);
+/// let message: PoolingParameter = proto::parse_text("pool: AVE_EXC_PAD", "text")?;
+/// assert_eq!(message.pool(), proto::pooling_parameter::PoolMethod::AveExcPad);
 /// # Ok::<(), cortado::Error>(())
 /// ```
 #[derive(Copy, Eq, Hash)]
@@ -1089,6 +1109,10 @@ message PoolingParameter {
     /// Whether a last window that extends beyond the input is kept (CEIL) or dropped (FLOOR).
     optional enumeration(pooling_parameter::RoundMode) round_mode = 13
         [default = Ceil, setter = set_round_mode];
+    /// Extension of several forks: true stands for the `round_mode` CEIL, false for FLOOR.
+    optional bool ceil_mode = 1000 [default = true];
+    /// Extension of Intel Caffe: false stands for the method AVE_EXC_PAD instead of AVE.
+    optional bool avg_include_pad = 1001 [default = true];
 }
 
 /// Power function (shift + scale x) ^ power.
@@ -1900,6 +1924,234 @@ message SaveOutputParameter {
     optional message(ResizeParameter) resize_param = 7;
 }
 
+/// Batch normalization of SegNet, and of the forks for TSN and PSPNet.
+///
+/// ```
+/// use cortado::proto::{self, BnParameter};
+///
+/// let message: BnParameter = proto::parse_text("bn_mode: INFERENCE", "text")?;
+/// assert_eq!(message.bn_mode(), proto::bn_parameter::BnMode::Inference);
+/// # Ok::<(), cortado::Error>(())
+/// ```
+message BnParameter as "BNParameter" {
+    /// Fillers of the scale and the shift in the SegNet form.
+    optional message(FillerParameter) scale_filler = 1;
+    optional message(FillerParameter) shift_filler = 2;
+    optional enumeration(bn_parameter::BnMode) bn_mode = 3 [default = Learn, setter = set_bn_mode];
+    /// Fillers of the scale and the shift in the form of TSN and PSPNet.
+    optional message(FillerParameter) slope_filler = 1001;
+    optional message(FillerParameter) bias_filler = 1002;
+    /// Factor for the stored statistics before those of a batch are added.
+    optional float momentum = 1003 [default = 0.9];
+    /// Constant added to the variance, which prevents division by zero.
+    optional float eps = 1004 [default = 1e-5];
+    /// Whether to use the stored statistics in both phases, and to keep all blobs unchanged.
+    optional bool frozen = 1005 [default = false];
+    /// Implementation that the fork uses.
+    optional enumeration(bn_parameter::Engine) engine = 1006
+        [default = Default, setter = set_engine];
+}
+
+/// Removal of elements at both ends of each axis, of waifu2x.
+///
+/// ```
+/// use cortado::proto::{self, CropCenterParameter};
+///
+/// let message: CropCenterParameter = proto::parse_text("crop_size: 2", "text")?;
+/// assert_eq!(message.crop_size, [2]);
+/// # Ok::<(), cortado::Error>(())
+/// ```
+#[derive(Eq, Hash)]
+message CropCenterParameter {
+    /// Number of elements that are removed at each end: one value per axis.
+    repeated uint32 crop_size = 2;
+}
+
+/// Data layer of SegNet, which reads pairs of images and label images.
+///
+/// ```
+/// use cortado::proto::{self, DenseImageDataParameter};
+///
+/// let message: DenseImageDataParameter = proto::parse_text(r#"source: "a""#, "text")?;
+/// assert_eq!(message.source.as_deref(), Some("a"));
+/// # Ok::<(), cortado::Error>(())
+/// ```
+#[derive(Eq, Hash)]
+message DenseImageDataParameter {
+    optional string source = 1;
+    optional uint32 batch_size = 2;
+    optional uint32 rand_skip = 3 [default = 0];
+    optional bool shuffle = 4 [default = false];
+    optional uint32 new_height = 5 [default = 0];
+    optional uint32 new_width = 6 [default = 0];
+    optional bool is_color = 7 [default = true];
+    optional string mean_file = 8;
+    optional string root_folder = 9 [default = ""];
+    optional bool mirror = 10 [default = false];
+    optional uint32 crop_width = 11 [default = 0];
+    optional uint32 crop_height = 12 [default = 0];
+}
+
+/// Bilinear interpolation of DeepLab and PSPNet. The output size is given by `zoom_factor` or
+/// `shrink_factor`, by `height` and `width`, or by both factors.
+///
+/// ```
+/// use cortado::proto::{self, InterpParameter};
+///
+/// let message: InterpParameter = proto::parse_text("height: 2", "text")?;
+/// assert_eq!(message.height, Some(2));
+/// # Ok::<(), cortado::Error>(())
+/// ```
+#[derive(Copy, Eq, Hash)]
+message InterpParameter {
+    /// Size of the output.
+    optional int32 height = 1 [default = 0];
+    optional int32 width = 2 [default = 0];
+    /// Distance between input elements in the output.
+    optional int32 zoom_factor = 3 [default = 1];
+    /// Distance between output elements in the input.
+    optional int32 shrink_factor = 4 [default = 1];
+    /// Padding at the beginning and end of both axes; must not be positive. A negative value removes
+    /// elements.
+    optional int32 pad_beg = 5 [default = 0];
+    optional int32 pad_end = 6 [default = 0];
+}
+
+/// Proposals of regions of Faster R-CNN.
+///
+/// ```
+/// use cortado::proto::{self, ProposalParameter};
+///
+/// let message: ProposalParameter = proto::parse_text("feat_stride: 2", "text")?;
+/// assert_eq!(message.feat_stride, Some(2));
+/// # Ok::<(), cortado::Error>(())
+/// ```
+message ProposalParameter {
+    /// Distance in the image between neighbouring positions of the feature map, in pixels.
+    optional uint32 feat_stride = 1 [default = 16];
+    /// Side of the anchor of scale 1, in pixels.
+    optional uint32 base_size = 2 [default = 16];
+    /// Smallest side of a proposal at the original size of the image, in pixels.
+    optional uint32 min_size = 3 [default = 16];
+    /// Ratios of height to width of the anchors; default: 0.5, 1 and 2.
+    repeated float ratio = 4;
+    /// Scales of the anchors; default: 8, 16 and 32.
+    repeated float scale = 5;
+    /// Numbers of proposals before and after suppression.
+    optional uint32 pre_nms_topn = 6 [default = 6000];
+    optional uint32 post_nms_topn = 7 [default = 300];
+    /// Overlap from which a proposal is suppressed.
+    optional float nms_thresh = 8 [default = 0.7];
+}
+
+/// Position-sensitive pooling of regions, of R-FCN.
+///
+/// ```
+/// use cortado::proto::{self, PsroiPoolingParameter};
+///
+/// let message: PsroiPoolingParameter = proto::parse_text("spatial_scale: 0.5 output_dim: 2 group_size: 2", "text")?;
+/// assert_eq!(message.spatial_scale, 0.5);
+/// # Ok::<(), cortado::Error>(())
+/// ```
+#[derive(Copy)]
+message PsroiPoolingParameter as "PSROIPoolingParameter" {
+    /// Factor from coordinates of regions to coordinates of the bottom.
+    required float spatial_scale = 1;
+    /// Channels of the output.
+    required int32 output_dim = 2;
+    /// Bins of a region along each axis.
+    required int32 group_size = 3;
+}
+
+/// Reorganization of YOLO, which moves blocks of elements to channels.
+///
+/// ```
+/// use cortado::proto::{self, ReorgParameter};
+///
+/// let message: ReorgParameter = proto::parse_text("stride: 2", "text")?;
+/// assert_eq!(message.stride, Some(2));
+/// # Ok::<(), cortado::Error>(())
+/// ```
+#[derive(Copy, Eq, Hash)]
+message ReorgParameter {
+    /// Side of a block.
+    optional uint32 stride = 1;
+    /// Whether to move channels to blocks.
+    optional bool reverse = 2 [default = false];
+}
+
+/// Maximum pooling of regions, of Fast R-CNN.
+///
+/// ```
+/// use cortado::proto::{self, RoiPoolingParameter};
+///
+/// let message: RoiPoolingParameter = proto::parse_text("pooled_h: 2", "text")?;
+/// assert_eq!(message.pooled_h, Some(2));
+/// # Ok::<(), cortado::Error>(())
+/// ```
+#[derive(Copy)]
+message RoiPoolingParameter as "ROIPoolingParameter" {
+    /// Size of the output.
+    optional uint32 pooled_h = 1 [default = 0];
+    optional uint32 pooled_w = 2 [default = 0];
+    /// Factor from coordinates of regions to coordinates of the bottom.
+    optional float spatial_scale = 3 [default = 1.0];
+}
+
+/// Transposition of groups of channels, of ShuffleNet.
+///
+/// ```
+/// use cortado::proto::{self, ShuffleChannelParameter};
+///
+/// let message: ShuffleChannelParameter = proto::parse_text("group: 2", "text")?;
+/// assert_eq!(message.group, Some(2));
+/// # Ok::<(), cortado::Error>(())
+/// ```
+#[derive(Copy, Eq, Hash)]
+message ShuffleChannelParameter {
+    /// Number of groups.
+    optional uint32 group = 1 [default = 1];
+}
+
+/// Smooth L1 loss of Fast R-CNN.
+///
+/// ```
+/// use cortado::proto::{self, SmoothL1LossParameter};
+///
+/// let message: SmoothL1LossParameter = proto::parse_text("sigma: 0.5", "text")?;
+/// assert_eq!(message.sigma, Some(0.5));
+/// # Ok::<(), cortado::Error>(())
+/// ```
+#[derive(Copy)]
+message SmoothL1LossParameter {
+    /// The loss of a difference d is (sigma d)^2 / 2 if |d| < 1 / sigma^2, else
+    /// |d| - 1 / (2 sigma^2).
+    optional float sigma = 1 [default = 1.0];
+}
+
+/// Upsampling: by the positions of maxima in SegNet, by repetition in MobileNet-YOLO.
+///
+/// ```
+/// use cortado::proto::{self, UpsampleParameter};
+///
+/// let message: UpsampleParameter = proto::parse_text("scale: 2", "text")?;
+/// assert_eq!(message.scale, Some(2));
+/// # Ok::<(), cortado::Error>(())
+/// ```
+#[derive(Copy, Eq, Hash)]
+message UpsampleParameter {
+    /// Factor for height and width; default: 2 with two bottoms, 1 with one bottom.
+    optional uint32 scale = 1;
+    optional uint32 scale_h = 2;
+    optional uint32 scale_w = 3;
+    /// Whether the output is one element smaller than the scaled input. Needs the scale 2.
+    optional bool pad_out_h = 4 [default = false];
+    optional bool pad_out_w = 5 [default = false];
+    /// Size of the output, in place of the scale.
+    optional uint32 upsample_h = 6;
+    optional uint32 upsample_w = 7;
+}
+
 /// Layer in the V1 format (`layers` in a net), whose type is an enum.
 ///
 /// ```
@@ -2150,7 +2402,7 @@ enumerations! {
 /// ```
 /// use cortado::proto;
 ///
-/// assert_eq!(proto::loss_parameter::NormalizationMode::None.as_str_name(), "NONE");
+/// assert_eq!(proto::loss_parameter::NormalizationMode::PreFixed.as_str_name(), "PRE_FIXED");
 /// ```
 enum NormalizationMode {
     /// Number of labels, including ignored labels.
@@ -2161,6 +2413,8 @@ enum NormalizationMode {
     BatchSize "BATCH_SIZE" = 2,
     /// The summed loss is not divided.
     None "NONE" = 3,
+    /// Extension of the fork R-FCN: the constant `pre_fixed_normalizer`.
+    PreFixed "PRE_FIXED" = 1000,
 }
 }
 }
@@ -2261,12 +2515,14 @@ enumerations! {
 /// ```
 /// use cortado::proto;
 ///
-/// assert_eq!(proto::pooling_parameter::PoolMethod::Stochastic.as_str_name(), "STOCHASTIC");
+/// assert_eq!(proto::pooling_parameter::PoolMethod::AveExcPad.as_str_name(), "AVE_EXC_PAD");
 /// ```
 enum PoolMethod {
     Max "MAX" = 0,
     Ave "AVE" = 1,
     Stochastic "STOCHASTIC" = 2,
+    /// Extension of Synopsys Caffe: the average of the elements of the input, without padding.
+    AveExcPad "AVE_EXC_PAD" = 3,
 }
 
 /// ```
@@ -2573,6 +2829,36 @@ enum InterpMode as "Interp_mode" {
     Nearest "NEAREST" = 3,
     Cubic "CUBIC" = 4,
     Lanczos4 "LANCZOS4" = 5,
+}
+}
+}
+
+/// Enums of [`BnParameter`].
+pub mod bn_parameter {
+enumerations! {
+/// Statistics of the SegNet form.
+///
+/// ```
+/// use cortado::proto;
+///
+/// assert_eq!(proto::bn_parameter::BnMode::Inference.as_str_name(), "INFERENCE");
+/// ```
+enum BnMode as "BNMode" {
+    /// The mean and the variance of the batch.
+    Learn "LEARN" = 0,
+    /// None: the layer only multiplies by the scale and adds the shift.
+    Inference "INFERENCE" = 1,
+}
+
+/// ```
+/// use cortado::proto;
+///
+/// assert_eq!(proto::bn_parameter::Engine::Cudnn.as_str_name(), "CUDNN");
+/// ```
+enum Engine {
+    Default "DEFAULT" = 0,
+    Caffe "CAFFE" = 1,
+    Cudnn "CUDNN" = 2,
 }
 }
 }

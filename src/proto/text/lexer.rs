@@ -206,7 +206,7 @@ impl<'a> Lexer<'a> {
                 self.offset -= 1;
                 self.digits(8, 1, 3).unwrap_or(0) as u8
             }
-            b'x' | b'X' => match self.digits(16, 1, 2) {
+            b'x' => match self.digits(16, 1, 2) {
                 Some(byte) => byte as u8,
                 None => return Err(error(start, "`\\x` without hexadecimal digits")),
             },

@@ -46,6 +46,7 @@ fn parse_errors_state_the_position_and_the_problem() {
         ("name: \"a\\", "1:9: unterminated string"),
         ("name: \"\\q\"", "1:8: unknown escape sequence"),
         ("name: \"\\xg\"", "1:8: `\\x` without hexadecimal digits"),
+        ("name: \"\\X41\"", "1:8: unknown escape sequence"),
         ("name: \"\\u12\"", "1:8: `\\u` without 4 hex digits of a valid character"),
         ("name: \"\\377\"", "1:7: string is not UTF-8"),
         ("name: \"äöü\" é", "1:13: byte 0xc3 outside a string"),
@@ -61,7 +62,7 @@ fn escapes_are_read_as_in_c() {
     let cases: [(&[u8], &[u8]); 7] = [
         (br#"\a\b\f\n\r\t\v\\\?\'\""#, b"\x07\x08\x0c\n\r\t\x0b\\?'\""),
         (br"\0\12\1234\777", b"\0\nS4\xff"),
-        (br"\x4\x41B\XfF", b"\x04AB\xff"),
+        (br"\x4\x41B\xfF", b"\x04AB\xff"),
         (br"\u00e4\U0001F600", "ä😀".as_bytes()),
         (br"\ud83d\ude00", "😀".as_bytes()),
         (br#"a" 'b' "c"#, b"abc"),

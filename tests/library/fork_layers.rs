@@ -1,0 +1,407 @@
+//! Tests of layers of Caffe's forks against OpenCV, and against the formulas of the forks in `f64`.
+//! `gradients.rs` checks the gradients of these layers.
+
+use cortado::{
+    CpuDevice, LayerRegistry, Net, Result,
+    layer::{NeuronLayer, PythonParam, Relu},
+    proto::{self, NetParameter, Phase},
+    tensor_io,
+};
+use std::path::Path;
+
+fn try_net(text: &str, phase: Phase) -> Result<Net<f32>> {
+    let definition: NetParameter = proto::parse_text(text, "net.prototxt")?;
+    Net::builder(&CpuDevice::new()).phase(phase).seed(5).build(&definition)
+}
+
+/// Returns the definition of an Input layer.
+fn input(name: &str, shape: &[usize]) -> String {
+    let dims: String = shape.iter().map(|extent| format!(" dim: {extent}")).collect();
+    format!(
+        "layer {{ name: '{name}' type: 'Input' top: '{name}' input_param {{ shape {{{dims} }} }} }}\n"
+    )
+}
+
+/// Returns a net with inputs of the shapes `inputs`, named `x`, `x1`, `x2`, …, and a layer from these
+/// inputs to `y`, and sets the inputs to different values.
+fn net_of(inputs: &[&[usize]], layer: &str, phase: Phase) -> (Net<f32>, Vec<Vec<f64>>) {
+    let (mut text, mut bottoms) = (String::new(), String::new());
+    for (i, shape) in inputs.iter().enumerate() {
+        text += &input(&name(i), shape);
+        bottoms += &format!(" bottom: '{}'", name(i));
+    }
+    text += &format!("layer {{ name: 'y' top: 'y'{bottoms} {layer} }}");
+    let net = try_net(&text, phase).unwrap();
+    let mut values = Vec::new();
+    for i in 0..inputs.len() {
+        let blob = net.blob(&name(i)).unwrap();
+        let value = |k: usize| ((k * 37 + i * 11) % 101) as f32 / 16.0 - 3.0;
+        let data: Vec<f32> = (0..blob.count()).map(value).collect();
+        blob.copy_from_slice(&data).unwrap();
+        values.push(data.into_iter().map(f64::from).collect());
+    }
+    (net, values)
+}
+
+fn name(input: usize) -> String {
+    if input == 0 { "x".into() } else { format!("x{input}") }
+}
+
+/// Returns the top `y` after a forward pass.
+fn forward(net: &mut Net<f32>) -> Vec<f64> {
+    net.forward().unwrap();
+    net.blob("y").unwrap().to_vec().unwrap().into_iter().map(f64::from).collect()
+}
+
+/// Asserts that the values differ by at most 1e-5 of the largest value, which is about 100 roundings
+/// of an `f32`.
+fn assert_close(found: &[f64], expected: &[f64], what: &str) {
+    assert_eq!(found.len(), expected.len(), "{what}");
+    let largest = expected.iter().fold(1e-3, |max: f64, value| max.max(value.abs()));
+    for (i, (found, expected)) in found.iter().zip(expected).enumerate() {
+        let error = (found - expected).abs();
+        assert!(error <= 1e-5 * largest, "{what}: element {i}: {found}, expected {expected}");
+    }
+}
+
+#[test]
+fn fork_layers_give_the_results_of_opencv() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/opencv/layers");
+    let mut count = 0;
+    for entry in folder.read_dir().unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|extension| extension != "npz") {
+            continue;
+        }
+        let definition = proto::read_net(path.with_extension("prototxt")).unwrap();
+        let mut net = Net::<f32>::builder(&CpuDevice::new()).build(&definition).unwrap();
+        let tensors = tensor_io::read_npz(&path).unwrap();
+        let (mut expected, mut shape) = (Vec::new(), Vec::new());
+        for (name, tensor) in &tensors {
+            let values: Vec<f32> = tensor.to_vec().unwrap();
+            match net.blob(name) {
+                Some(blob) => blob.copy_from_slice(&values).unwrap(),
+                None => {
+                    expected = values.into_iter().map(f64::from).collect();
+                    shape = tensor.shape().to_vec();
+                }
+            }
+        }
+        let found = forward(&mut net);
+        let what = path.display().to_string();
+        assert_eq!(net.blob("y").unwrap().shape().to_vec(), shape, "{what}");
+        assert_close(&found, &expected, &what);
+        count += 1;
+    }
+    assert_eq!(count, 9);
+}
+
+#[test]
+fn axpy_scales_channels_and_adds() {
+    let shapes: [&[usize]; 3] = [&[2, 3, 1, 1], &[2, 3, 2, 2], &[2, 3, 2, 2]];
+    let (mut net, x) = net_of(&shapes, "type: 'Axpy'", Phase::Test);
+    let expected: Vec<f64> = (0..24).map(|i| x[0][i / 4] * x[1][i] + x[2][i]).collect();
+    assert_close(&forward(&mut net), &expected, "Axpy");
+}
+
+/// Returns the mean and the variance of channel `channel` of `x`, of the shape 2 × 3 × 4.
+fn moments(x: &[f64], channel: usize) -> (f64, f64) {
+    let values = (0..24).filter(|i| i / 4 % 3 == channel).map(|i| x[i]);
+    let mean = values.clone().sum::<f64>() / 8.0;
+    (mean, values.map(|x| (x - mean).powi(2)).sum::<f64>() / 8.0)
+}
+
+#[test]
+fn bn_of_segnet_normalizes_by_the_batch_in_both_phases() {
+    for phase in [Phase::Train, Phase::Test] {
+        let layer = "type: 'BN' bn_param { scale_filler { value: 3 } shift_filler { value: 0.5 } }";
+        let (mut net, x) = net_of(&[&[2, 3, 4]], layer, phase);
+        let normalized = |i: usize| {
+            let (mean, variance) = moments(&x[0], i / 4 % 3);
+            (x[0][i] - mean) / (variance + 1e-9).sqrt() * 3.0 + 0.5
+        };
+        assert_close(&forward(&mut net), &(0..24).map(normalized).collect::<Vec<_>>(), "LEARN");
+    }
+    let layer = "type: 'BN' bn_param { bn_mode: INFERENCE scale_filler { value: 3 }
+        shift_filler { value: 0.5 } }";
+    let (mut net, x) = net_of(&[&[2, 3, 4]], layer, Phase::Test);
+    let expected: Vec<f64> = x[0].iter().map(|x| 3.0 * x + 0.5).collect();
+    assert_close(&forward(&mut net), &expected, "INFERENCE");
+}
+
+#[test]
+fn bn_of_pspnet_stores_moving_averages() {
+    let layer = "type: 'BN' bn_param { slope_filler { value: 2 } bias_filler { value: -1 }
+        momentum: 0.75 eps: 0.1 }";
+    let (mut net, x) = net_of(&[&[2, 3, 4]], layer, Phase::Train);
+    let expected = |statistics: &dyn Fn(usize) -> (f64, f64)| -> Vec<f64> {
+        let normalized = |i: usize| {
+            let (mean, variance) = statistics(i / 4 % 3);
+            (x[0][i] - mean) / (variance + 0.1).sqrt() * 2.0 - 1.0
+        };
+        (0..24).map(normalized).collect()
+    };
+    assert_close(&forward(&mut net), &expected(&|channel| moments(&x[0], channel)), "TRAIN");
+    let (mut test, _) = net_of(&[&[2, 3, 4]], layer, Phase::Test);
+    test.share_trained_with(&net).unwrap();
+    let stored = |channel| {
+        let (mean, variance) = moments(&x[0], channel);
+        (0.25 * mean, 0.25 * variance)
+    };
+    assert_close(&forward(&mut test), &expected(&stored), "TEST");
+    let multipliers = |net: &Net<f32>| -> Vec<_> {
+        net.params().iter().map(|param| param.lr_mult.unwrap_or(1.0)).collect()
+    };
+    assert_eq!(multipliers(&net), [1.0, 1.0, 0.0, 0.0]);
+    let frozen = "type: 'BN' param { lr_mult: 1 } param { lr_mult: 2 } bn_param { frozen: true }";
+    let (net, _) = net_of(&[&[2, 3, 4]], frozen, Phase::Train);
+    assert_eq!(multipliers(&net), [0.0; 4]);
+}
+
+#[test]
+fn upsample_moves_elements_to_the_maxima_of_pooling() {
+    let text = input("x", &[2, 2, 5, 4])
+        + "layer { name: 'pool' type: 'Pooling' bottom: 'x' top: 'pooled' top: 'mask'
+             pooling_param { pool: MAX kernel_size: 2 stride: 2 } }
+           layer { name: 'y' type: 'Upsample' bottom: 'pooled' bottom: 'mask' top: 'y'
+             upsample_param { scale: 2 pad_out_h: true } }";
+    let mut net = try_net(&text, Phase::Test).unwrap();
+    let x: Vec<f32> = (0..80).map(|i| (i * 37 % 101) as f32).collect();
+    net.blob("x").unwrap().copy_from_slice(&x).unwrap();
+    let y = forward(&mut net);
+    for plane in 0..4 {
+        for position in 0..20 {
+            // The maximum of each window of pooling stays, and the rest becomes 0.
+            let (row, column) = (position / 4 / 2 * 2, position % 4 / 2 * 2);
+            let window =
+                [(row, column), (row + 1, column), (row, column + 1), (row + 1, column + 1)];
+            let value = |(row, column): (usize, usize)| x[plane * 20 + row * 4 + column];
+            let maximum = window.into_iter().filter(|at| at.0 < 5).map(value).fold(-1.0, f32::max);
+            let own = x[plane * 20 + position];
+            let expected = if own == maximum { own } else { 0.0 };
+            assert_eq!(y[plane * 20 + position], f64::from(expected), "{plane}, {position}");
+        }
+    }
+}
+
+#[test]
+fn upsample_with_one_bottom_repeats_elements() {
+    let layer = "type: 'Upsample' upsample_param { scale: 3 }";
+    let (mut net, x) = net_of(&[&[2, 2, 2, 4]], layer, Phase::Test);
+    let source = |i: usize| i / 72 * 8 + i % 72 / 12 / 3 * 4 + i % 12 / 3;
+    let expected: Vec<f64> = (0..288).map(|i| x[0][source(i)]).collect();
+    assert_close(&forward(&mut net), &expected, "Upsample");
+}
+
+#[test]
+fn crop_center_removes_both_ends_of_each_axis() {
+    let layer = "type: 'CropCenter' crop_center_param { crop_size: [0, 0, 1, 2] }";
+    let (mut net, x) = net_of(&[&[2, 2, 4, 6]], layer, Phase::Test);
+    let source = |i: usize| i / 4 * 24 + (i % 4 / 2 + 1) * 6 + i % 2 + 2;
+    let expected: Vec<f64> = (0..16).map(|i| x[0][source(i)]).collect();
+    assert_close(&forward(&mut net), &expected, "CropCenter");
+}
+
+#[test]
+fn interp_crops_shrinks_and_zooms() {
+    let layer = "type: 'Interp' interp_param { pad_beg: -1 pad_end: -2 shrink_factor: 2 }";
+    let (mut net, x) = net_of(&[&[1, 2, 8, 6]], layer, Phase::Test);
+    // 5 rows and 3 columns remain, of which every second stays.
+    let source = |i: usize| i / 6 * 48 + (1 + i % 6 / 2 * 2) * 6 + 1 + i % 2 * 2;
+    let expected: Vec<f64> = (0..12).map(|i| x[0][source(i)]).collect();
+    assert_close(&forward(&mut net), &expected, "shrink");
+    let layer = "type: 'Interp' interp_param { zoom_factor: 2 }";
+    let (mut net, x) = net_of(&[&[1, 1, 2, 2]], layer, Phase::Test);
+    let [a, b, c, d] = x[0][..] else { panic!() };
+    let middle =
+        [(a + b) / 2.0, (a + c) / 2.0, (a + b + c + d) / 4.0, (b + d) / 2.0, (c + d) / 2.0];
+    let expected = [a, middle[0], b, middle[1], middle[2], middle[3], c, middle[4], d];
+    assert_close(&forward(&mut net), &expected, "zoom");
+}
+
+#[test]
+fn smooth_l1_loss_is_quadratic_near_zero() {
+    let shapes: [&[usize]; 4] = [&[3, 2, 2]; 4];
+    for (bottoms, more, divisor) in [
+        (2, "", 3.0),
+        (4, "", 3.0),
+        (3, "loss_param { normalization: VALID }", 6.0),
+        (4, "loss_param { normalization: PRE_FIXED pre_fixed_normalizer: 5 }", 5.0),
+    ] {
+        let layer = format!("type: 'SmoothL1Loss' smooth_l1_loss_param {{ sigma: 0.8 }} {more}");
+        let (mut net, x) = net_of(&shapes[..bottoms], &layer, Phase::Train);
+        let one = vec![1.0; 12];
+        let (inside, outside) = (x.get(2).unwrap_or(&one), x.get(3).unwrap_or(&one));
+        let sigma_squared = f64::from(0.8_f32).powi(2);
+        let loss = |i: usize| {
+            let d: f64 = inside[i] * (x[0][i] - x[1][i]);
+            let is_near = d.abs() < 1.0 / sigma_squared;
+            let quadratic = sigma_squared * d * d / 2.0;
+            outside[i] * if is_near { quadratic } else { d.abs() - 0.5 / sigma_squared }
+        };
+        let expected = (0..12).map(loss).sum::<f64>() / divisor;
+        assert_close(&forward(&mut net), &[expected], &layer);
+    }
+}
+
+#[test]
+fn averages_without_padding_divide_by_the_elements_of_the_input() {
+    for param in ["pool: AVE_EXC_PAD", "pool: AVE avg_include_pad: false"] {
+        let layer =
+            format!("type: 'Pooling' pooling_param {{ {param} kernel_size: 3 stride: 2 pad: 1 }}");
+        let (mut net, x) = net_of(&[&[1, 2, 5, 4]], &layer, Phase::Test);
+        let y = forward(&mut net);
+        let mut expected = Vec::new();
+        for (plane, row, column) in (0..18_usize).map(|i| (i / 9, i / 3 % 3, i % 3)) {
+            let rows = (2 * row).saturating_sub(1)..(2 * row + 2).min(5);
+            let columns = (2 * column).saturating_sub(1)..(2 * column + 2).min(4);
+            let at = rows.flat_map(|row| columns.clone().map(move |column| row * 4 + column));
+            let values: Vec<f64> = at.map(|at| x[0][plane * 20 + at]).collect();
+            expected.push(values.iter().sum::<f64>() / values.len() as f64);
+        }
+        assert_close(&y, &expected, param);
+    }
+}
+
+#[test]
+fn depthwise_convolution_has_a_group_per_channel() {
+    let param = "num_output: 6 kernel_size: 3 pad: 1 weight_filler { type: 'xavier' }";
+    let output = |kind: &str, group: &str| {
+        let layer = format!("type: '{kind}' convolution_param {{ {param} {group} }}");
+        forward(&mut net_of(&[&[2, 3, 4, 5]], &layer, Phase::Test).0)
+    };
+    let expected = output("Convolution", "group: 3");
+    for kind in ["DepthwiseConvolution", "ConvolutionDepthwise"] {
+        assert_eq!(output(kind, ""), expected);
+        assert_eq!(output(kind, "group: 3"), expected);
+    }
+}
+
+#[test]
+fn dropout_of_forks_scales_in_the_test_phase() {
+    let output = |param: &str, phase| {
+        let layer = format!("type: 'Dropout' dropout_param {{ {param} }}");
+        let (mut net, x) = net_of(&[&[4, 50]], &layer, phase);
+        (forward(&mut net), x[0].clone())
+    };
+    let (y, _) = output("dropout_ratio: 1", Phase::Train);
+    assert_eq!(y, [0.0; 200]);
+    let (y, x) = output("dropout_ratio: 1", Phase::Test);
+    assert_eq!(y, x);
+    let (y, x) = output("dropout_ratio: 0.25 scale_train: false", Phase::Test);
+    assert_close(&y, &x.iter().map(|x| 0.75 * x).collect::<Vec<_>>(), "scale_train");
+    let (y, x) = output("dropout_ratio: 0.25 scale_train: false", Phase::Train);
+    assert!(y.iter().zip(&x).all(|(y, x)| *y == 0.0 || (y - x).abs() < 1e-5));
+    assert!(y.iter().zip(&x).any(|(y, x)| y != x) && y.iter().any(|y| *y != 0.0));
+    let (y, x) = output("sample_weights_test: true", Phase::Test);
+    assert!(y.iter().zip(&x).all(|(y, x)| *y == 0.0 || *y == 2.0 * x) && y != x);
+}
+
+#[test]
+fn proposals_of_the_python_layer_are_those_of_the_layer_type() {
+    let run = |layer: &str| {
+        let shapes: [&[usize]; 3] = [&[1, 18, 4, 6], &[1, 36, 4, 6], &[1, 3]];
+        let (mut net, _) = net_of(&shapes, layer, Phase::Test);
+        net.blob("x2").unwrap().copy_from_slice(&[60.0, 90.0, 1.0]).unwrap();
+        forward(&mut net)
+    };
+    let python = run("type: 'Python' python_param { module: 'rpn.proposal_layer'
+        layer: 'ProposalLayer' param_str: \"{'feat_stride': 16, 'scales': [2, 4, 8]}\" }");
+    let proposal = run("type: 'Proposal' proposal_param { scale: [2, 4, 8] }");
+    assert_eq!(python, proposal);
+    assert!(python.len() > 5 && python.len() % 5 == 0);
+}
+
+#[test]
+fn python_layers_run_as_registered_layers() {
+    let text = input("x", &[1, 3])
+        + "layer { name: 'y' type: 'Python' bottom: 'x' top: 'y'
+             python_param { module: 'm' layer: 'Positive' param_str: 'slope: 0.5' } }";
+    let definition: NetParameter = proto::parse_text(&text, "net.prototxt").unwrap();
+    let registry = LayerRegistry::standard().with_python("m", "Positive", |param, cx| {
+        assert_eq!(PythonParam::of(param).number("slope")?, Some(0.5));
+        NeuronLayer::<Relu, f32>::new(param, cx)
+    });
+    let net = Net::builder(&CpuDevice::new()).registry(registry).build(&definition);
+    let mut net = net.unwrap();
+    net.blob("x").unwrap().copy_from_slice(&[-1.0, 0.0, 2.0]).unwrap();
+    assert_eq!(forward(&mut net), [0.0, 0.0, 2.0]);
+}
+
+#[test]
+fn invalid_parameters_of_fork_layers_are_refused() {
+    let rois = "bottom: 'rois'";
+    let cases = [
+        ("type: 'BN' bn_param { scale_filler {} momentum: 0.5 }".to_owned(), "bn_param"),
+        ("type: 'BN' bn_param { momentum: 2 }".into(), "momentum must be in [0, 1], found 2"),
+        ("type: 'BN' bn_param { eps: -1 }".into(), "eps"),
+        ("type: 'Upsample' upsample_param { scale: 0 }".into(), "scale must be positive"),
+        ("type: 'Upsample' upsample_param { upsample_h: 3 }".into(), "only scale"),
+        ("type: 'Upsample' bottom: 'x' upsample_param { scale_h: 2 }".into(), "scale_w"),
+        ("type: 'Upsample' bottom: 'x' upsample_param { scale: 3 pad_out_h: true }".into(), "of 2"),
+        (format!("type: 'ROIPooling' {rois}"), "pooled_h and pooled_w must be positive"),
+        (format!("type: 'PSROIPooling' {rois}"), "output_dim and group_size are required"),
+        (
+            format!("type: 'PSROIPooling' {rois} psroi_pooling_param {{ spatial_scale: 1 \
+                     output_dim: 2 group_size: 2 }}"),
+            "do not fit 4 channels",
+        ),
+        ("type: 'Reorg'".into(), "positive stride is required"),
+        ("type: 'Reorg' reorg_param { stride: 3 }".into(), "4 channels are not divisible"),
+        ("type: 'ShuffleChannel' shuffle_channel_param { group: 0 }".into(), "must be positive"),
+        ("type: 'ShuffleChannel' shuffle_channel_param { group: 3 }".into(), "by group 3"),
+        ("type: 'Interp'".into(), "give zoom_factor"),
+        ("type: 'Interp' interp_param { zoom_factor: -1 }".into(), "found -1"),
+        ("type: 'Interp' interp_param { zoom_factor: 2 pad_beg: 1 }".into(), "not be positive"),
+        ("type: 'Interp' interp_param { zoom_factor: 2 pad_beg: -9 }".into(), "leave no element"),
+        ("type: 'ReLU6' relu6_param { negative_slope: 0.5 }".into(), "must be 0, found 0.5"),
+        ("type: 'CropCenter' crop_center_param { crop_size: 1 }".into(), "per axis (4), found 1"),
+        ("type: 'CropCenter' crop_center_param { crop_size: [0, 0, 2, 0] }".into(), "no element"),
+        ("type: 'Axpy' bottom: 'x' bottom: 'x'".into(), "one factor per image and channel"),
+        (
+            "type: 'SmoothL1Loss' bottom: 'x' smooth_l1_loss_param { sigma: 0 }".into(),
+            "sigma must be positive and finite, found 0",
+        ),
+        (
+            "type: 'DepthwiseConvolution' convolution_param { num_output: 4 kernel_size: 1 group: 2 }"
+                .into(),
+            "number of channels 4",
+        ),
+        ("type: 'Proposal' bottom: 'x' bottom: 'x'".into(), "for 9 anchors"),
+        (
+            "type: 'Python' bottom: 'x' bottom: 'x' python_param { module: 'rpn.proposal_layer' \
+             layer: 'ProposalLayer' }"
+                .into(),
+            "feat_stride is required",
+        ),
+        ("type: 'DenseImageData'".into(), "two Data layers"),
+        (
+            "type: 'Pooling' pooling_param { kernel_size: 1 round_mode: CEIL ceil_mode: false }".into(),
+            "contradict",
+        ),
+    ];
+    for (layer, expected) in &cases {
+        let text = input("x", &[1, 4, 4, 4])
+            + &input("rois", &[1, 5])
+            + &format!("layer {{ name: 'y' bottom: 'x' top: 'y' {layer} }}");
+        let error = try_net(&text, Phase::Test).err().unwrap_or_else(|| panic!("{layer}"));
+        let error = error.to_string();
+        assert!(error.contains(expected) && error.contains("layer `y`"), "{layer}: {error}");
+    }
+}
+
+#[test]
+fn regions_of_missing_images_are_refused() {
+    let layer = "type: 'ROIPooling' roi_pooling_param { pooled_h: 1 pooled_w: 1 }";
+    let (mut net, _) = net_of(&[&[1, 4, 4, 4], &[2, 5]], layer, Phase::Test);
+    for index in [1.0, -1.0, 0.5, f32::NAN] {
+        let rois = [[0.0; 5], [index, 0.0, 0.0, 1.0, 1.0]].concat();
+        net.blob("x1").unwrap().copy_from_slice(&rois).unwrap();
+        let error = net.forward().unwrap_err().to_string();
+        assert!(error.contains("region 1: expected the index of one of 1 images"), "{error}");
+    }
+    // Edges far outside of the image, infinite edges and NaN give a result without a panic.
+    let rois = [[0.0, -1e30, f32::NAN, 1e30, f32::INFINITY], [0.0, 5.0, 5.0, -5.0, -5.0]].concat();
+    net.blob("x1").unwrap().copy_from_slice(&rois).unwrap();
+    net.forward().unwrap();
+}
