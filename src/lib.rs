@@ -41,6 +41,7 @@
 //! | compute with arrays on any device | [`prelude`] and [`Blob`] |
 //! | train or run a Caffe model | `Solver`, `Net` (feature `net`, on by default) |
 //! | classify images with a trained net | `classifier::Classifier` (feature `image`) |
+//! | find objects in images with a trained net | `detector::Detector` (feature `image`) |
 //! | write a layer | `Layer` and `LayerRegistry` (feature `net`) |
 //! | write a device | [`guide`], [`Memory`] and [`kernel`] |
 //! | find out which data is copied, and why | [`ledger`] |
@@ -108,7 +109,11 @@ pub mod solver; // solvers
 #[cfg(feature = "onnx")]
 pub mod onnx; // export of nets to ONNX
 #[cfg(feature = "image")]
+mod image_input; // inputs of nets that take one image
+#[cfg(feature = "image")]
 pub mod classifier; // classification of images by a trained net
+#[cfg(feature = "image")]
+pub mod detector; // detection of objects in images by a trained net
 #[cfg(feature = "conformance")]
 pub mod conformance; // conformance kit for devices
 pub mod bench_kit; // benchmark kit for devices

@@ -2,7 +2,9 @@
 //!
 //! The environment variable `CORTADO_OPENCV_PYTHON` names a Python interpreter with the packages in
 //! `tests/opencv/requirements.txt`. The test writes each net with inputs and cortado's outputs to a
-//! folder, and `tests/opencv/compare.py` runs the nets with OpenCV and compares the outputs.
+//! folder, and `tests/opencv/compare.py` runs the nets with OpenCV and compares the outputs. The
+//! environment variable `CORTADO_OPENCV_NETS` may name a folder with further definitions, to which
+//! the test gives random weights.
 
 use cortado::{
     Blob, CpuDevice, Net,
@@ -241,6 +243,14 @@ fn ssd_layers_agree_with_opencv() {
     let ssd = fs::read_to_string(ssd).unwrap();
     for i in 0..5 {
         nets.add(&format!("ssd_{i}"), &ssd, |net| fill_ssd(noise, net));
+    }
+    if let Some(folder) = env::var_os("CORTADO_OPENCV_NETS") {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let name = format!("ssd_{}", path.file_stem().unwrap().display());
+            let definition: proto::NetParameter = proto::read_net(&path).unwrap();
+            nets.add(&name, &proto::to_text(&definition).unwrap(), |net| fill_ssd(noise, net));
+        }
     }
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/opencv/compare.py");
     let status = Command::new(python).arg(script).arg(&nets.0).status().unwrap();

@@ -2,6 +2,7 @@
 
 use super::{
     classify::Classify, copy_args::CopyArgs, device_args::DeviceArgs, net_state_args::NetStateArgs,
+    preprocessing_args::PreprocessingArgs,
 };
 use clap::Args;
 use cortado::error::Result;
@@ -43,9 +44,11 @@ impl Classification {
         let classify = Classify {
             model,
             weights: vec![weights],
-            mean: Some(mean),
-            mean_value: Vec::new(),
-            scale: 1.0,
+            preprocessing: PreprocessingArgs {
+                mean: Some(mean),
+                mean_value: Vec::new(),
+                scale: 1.0,
+            },
             labels: Some(labels),
             top_k: 5,
             images: vec![image],

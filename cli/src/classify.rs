@@ -2,11 +2,11 @@
 
 use super::{
     copy_args::CopyArgs, device_args::DeviceArgs, escape::escape_control,
-    net_state_args::NetStateArgs, output::print,
+    net_state_args::NetStateArgs, output::print, preprocessing_args::PreprocessingArgs,
 };
 use clap::Args;
 use cortado::{
-    classifier::{Classifier, MeanPixel, Prediction, Preprocessing},
+    classifier::{Classifier, Prediction},
     error::{Error, Result},
     net::Net,
     proto::{Phase, read_net},
@@ -29,17 +29,8 @@ pub(super) struct Classify {
     /// Trained weights in a .safetensors, .npz, .h5 or .caffemodel file, matched by layer name
     #[arg(long, value_name = "FILE", value_delimiter = ',', required = true)]
     pub(super) weights: Vec<PathBuf>,
-    /// Mean image in binary format; the mean of each channel is subtracted from the input
-    #[arg(long, value_name = "FILE.binaryproto", conflicts_with = "mean_value")]
-    pub(super) mean: Option<PathBuf>,
-    /// Mean to subtract from pixel values (0 to 255): one value for all channels, or three for
-    /// blue, green and red
-    #[arg(long, value_name = "X,..", value_delimiter = ',', allow_negative_numbers = true, value_parser = finite)]
-    pub(super) mean_value: Vec<f32>,
-    /// Factor by which pixel values are multiplied after mean subtraction; 0.00390625 (1/256) for
-    /// nets that expect pixels from 0 to 1
-    #[arg(long, value_name = "X", default_value_t = 1.0, value_parser = finite)]
-    pub(super) scale: f32,
+    #[command(flatten)]
+    pub(super) preprocessing: PreprocessingArgs,
     /// File with one class name per line; without this flag, classes are named by numbers from 0
     #[arg(long, value_name = "FILE")]
     pub(super) labels: Option<PathBuf>,
@@ -66,12 +57,7 @@ impl Classify {
         let builder = Net::<f32>::builder(&device).phase(Phase::Test).reuse_memory(true);
         let mut net = builder.build_from(&definition, &self.model)?;
         self.copy.copy(&mut net, &self.weights)?;
-        let mean = match self.mean {
-            Some(path) => MeanPixel::Image(path),
-            None if self.mean_value.is_empty() => MeanPixel::None,
-            None => MeanPixel::Values(self.mean_value),
-        };
-        let preprocessing = Preprocessing { mean, scale: self.scale };
+        let preprocessing = self.preprocessing.preprocessing();
         let mut classifier = Classifier::new(net, &preprocessing).map_err(with_path)?;
         if let Some(labels) = &self.labels {
             classifier = classifier.with_labels(labels)?;
@@ -81,12 +67,6 @@ impl Classify {
         }
         Ok(())
     }
-}
-
-/// Parses a number that is neither NaN nor infinite.
-fn finite(text: &str) -> Result<f32, String> {
-    let number = text.parse().ok().filter(|number: &f32| number.is_finite());
-    number.ok_or_else(|| "expected a finite number".into())
 }
 
 /// Formats the predictions for an image as Caffe's example cpp_classification does.

@@ -16,6 +16,7 @@ mod convert_cifar;
 mod convert_imageset;
 mod convert_mnist;
 mod copy_args;
+mod detect;
 mod device_query;
 mod draw;
 mod export_onnx;
@@ -32,6 +33,7 @@ mod format_g;
 mod net_state_args;
 mod output;
 mod prefix_lock;
+mod preprocessing_args;
 mod device_args;
 mod launch;
 #[cfg(feature = "mpi")]
@@ -95,6 +97,7 @@ enum Subcommand {
     Train(train::Train),
     Test(test::Test),
     Classify(classify::Classify),
+    Detect(detect::Detect),
     Classification(classification::Classification),
     Time(time::Time),
     Convert(convert::Convert),
@@ -162,6 +165,7 @@ fn main() -> ExitCode {
         Subcommand::Train(train) => train.run(),
         Subcommand::Test(test) => test.run(),
         Subcommand::Classify(classify) => classify.run(),
+        Subcommand::Detect(detect) => detect.run(),
         Subcommand::Classification(classification) => classification.run(),
         Subcommand::Time(time) => time.run(),
         Subcommand::Convert(convert) => convert.run(),

@@ -15,6 +15,7 @@ mod cuda_on_cpu;
 mod data_sets;
 mod databases;
 mod definitions;
+mod detect;
 mod divergence;
 mod export_onnx;
 mod flags;

@@ -1,0 +1,75 @@
+//! Drawings of detected objects as SVG documents that contain the image.
+
+use super::super::svg::escape_xml;
+use cortado::{data::Image, detector::Detection, error::Result};
+use std::path::Path;
+
+/// The colors of the boxes; objects of one class have one color.
+const COLORS: [&str; 6] = ["#e6194b", "#3cb44b", "#4363d8", "#f58231", "#911eb4", "#008080"];
+
+/// Returns an SVG document with an image, and a box with the class and score of each object.
+pub(super) fn drawing(image: &Image, path: &Path, detections: &[Detection]) -> Result<String> {
+    let [_, height, width] = image.shape();
+    let title = escape_xml(&path.display().to_string());
+    let pixels = base64(&image.encode_png()?);
+    let mut svg = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
+         viewBox=\"0 0 {width} {height}\" font-family=\"ui-monospace, monospace\" \
+         font-size=\"12\">\n<title>{title}</title>\n\
+         <image width=\"{width}\" height=\"{height}\" href=\"data:image/png;base64,{pixels}\"/>\n"
+    );
+    for detection in detections.iter().filter(|d| d.edges.iter().all(|edge| edge.is_finite())) {
+        let [left, top, right, bottom] = detection.edges;
+        let (width, height) = ((right - left).max(0.0), (bottom - top).max(0.0));
+        let color = COLORS[detection.class % COLORS.len()];
+        let name = escape_xml(&detection.class_name());
+        // The text is inside the box, so that it is visible if the box touches the upper edge.
+        svg += &format!(
+            "<rect x=\"{left:.1}\" y=\"{top:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" \
+             fill=\"none\" stroke=\"{color}\" stroke-width=\"2\"/>\n\
+             <text x=\"{:.1}\" y=\"{:.1}\" fill=\"{color}\">{name} {:.2}</text>\n",
+            left.max(0.0) + 4.0,
+            top.max(0.0) + 14.0,
+            detection.score,
+        );
+    }
+    Ok(svg + "</svg>\n")
+}
+
+/// Encodes bytes in base64 (RFC 4648) with padding.
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for chunk in bytes.chunks(3) {
+        let byte = |i: usize| u32::from(chunk.get(i).copied().unwrap_or(0));
+        let bits = (byte(0) << 16) | (byte(1) << 8) | byte(2);
+        for i in 0..4 {
+            let digit = char::from(DIGITS[((bits >> (18 - 6 * i)) & 63) as usize]);
+            text.push(if i <= chunk.len() { digit } else { '=' });
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The test vectors of RFC 4648, section 10.
+    #[test]
+    fn base64_agrees_with_the_test_vectors_of_the_rfc() {
+        let vectors = [
+            ("", ""),
+            ("f", "Zg=="),
+            ("fo", "Zm8="),
+            ("foo", "Zm9v"),
+            ("foob", "Zm9vYg=="),
+            ("fooba", "Zm9vYmE="),
+            ("foobar", "Zm9vYmFy"),
+        ];
+        for (bytes, text) in vectors {
+            assert_eq!(base64(bytes.as_bytes()), text);
+        }
+        assert_eq!(base64(&[0xfb, 0xff, 0xfe]), "+//+");
+    }
+}
