@@ -129,7 +129,7 @@ impl Classifier {
         self.classes
     }
 
-    /// Classifies a JPEG or PNG image. Returns the `top_k` classes with the highest scores, highest
+    /// Classifies an image. Returns the `top_k` classes with the highest scores, highest
     /// first.
     ///
     /// # Errors

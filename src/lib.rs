@@ -66,7 +66,7 @@
 //! | `gzip` | data from IDX files that are compressed by gzip, as MNIST is distributed |
 //! | `tensor-io` | NumPy and safetensors files |
 //! | `hdf5` | weights, solver states and data in HDF5 files |
-//! | `image` | data from JPEG and PNG files, and classification of images |
+//! | `image` | data from image files (JPEG, PNG, BMP, PBM, PGM, PPM), and classification of images |
 //! | `onnx` | export of nets to ONNX |
 //! | `ndarray` | conversion of blobs from and to arrays of the crate `ndarray` |
 //! | `cuda` | NVIDIA GPUs; a program builds and starts without CUDA |

@@ -28,7 +28,7 @@ pub(super) struct Classification {
     mean: PathBuf,
     /// File with one class name per line
     labels: PathBuf,
-    /// JPEG or PNG image to classify
+    /// Image to classify
     image: PathBuf,
     #[command(flatten)]
     copy: CopyArgs,

@@ -37,7 +37,7 @@ pub(super) struct Classify {
     /// Number of classes to print, the most likely first
     #[arg(long, alias = "top", value_name = "N", default_value_t = 5)]
     pub(super) top_k: usize,
-    /// JPEG or PNG images to classify
+    /// Images to classify
     #[arg(value_name = "IMAGE", required = true)]
     pub(super) images: Vec<PathBuf>,
     #[command(flatten)]

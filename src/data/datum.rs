@@ -11,7 +11,7 @@ use crate::{
 };
 
 impl Record {
-    /// Fills this record from a serialized `Datum` message. If the message contains a JPEG or PNG
+    /// Fills this record from a serialized `Datum` message. If the message contains an encoded
     /// image, decodes the image to the channels that `color` selects.
     ///
     /// ```

@@ -1,12 +1,18 @@
 //! Image files: decoding, encoding and resizing.
 
 #[cfg(feature = "image")]
+mod bmp;
+#[cfg(feature = "image")]
 mod decode;
 #[cfg(not(feature = "image"))]
 mod disabled;
 #[cfg(feature = "image")]
 mod encode;
 mod pixels;
+#[cfg(feature = "image")]
+mod pnm;
+#[cfg(feature = "image")]
+mod raw;
 mod resize;
 
 pub use pixels::{Color, Image};
@@ -19,12 +25,12 @@ use std::path::Path;
 use {decode::decode, encode::encode_png};
 
 impl Image {
-    /// Decodes the bytes of a JPEG or PNG file. The magic number of `bytes` determines the image
+    /// Decodes the bytes of a JPEG, PNG, BMP, PBM, PGM or PPM file. The magic number of `bytes` determines the image
     /// format. The decoder ignores the EXIF orientation.
     ///
     /// # Errors
     /// Returns [`Error::InvalidData`](crate::Error::InvalidData) for a damaged file, for a format
-    /// other than JPEG and PNG, and for an image that needs more than 32 MiB and more than 64 bytes
+    /// other than these, and for an image that needs more than 32 MiB and more than 64 bytes
     /// per byte of the file. Without the feature `image`, decoding always returns
     /// [`Error::InvalidData`](crate::Error::InvalidData).
     #[doc(alias = "DecodeDatum")]
@@ -32,7 +38,7 @@ impl Image {
         decode(bytes, color)
     }
 
-    /// Reads a JPEG or PNG file.
+    /// Reads an image file of a format that [`decode`](Self::decode) supports.
     ///
     /// # Errors
     /// Returns [`Error::Io`](crate::Error::Io) and any error from [`decode`](Self::decode), with

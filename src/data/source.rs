@@ -42,7 +42,7 @@ pub trait Source: Send {
     /// number to the error.
     fn read(&mut self, record: &mut Record) -> Result<()>;
 
-    /// Sets the color channels to which later reads convert JPEG and PNG images. The default
+    /// Sets the color channels to which later reads convert encoded images. The default
     /// implementation ignores `color`.
     fn set_color(&mut self, color: Color) {
         let _ = color;

@@ -1,6 +1,11 @@
-//! Decoding of JPEG and PNG images.
+//! Decoding of images.
 
-use super::pixels::{Color, Image};
+use super::{
+    bmp,
+    pixels::{Color, Image},
+    pnm,
+    raw::{Raw, RawError},
+};
 use crate::{
     error::{Error, Result},
     limits,
@@ -24,9 +29,22 @@ pub(super) fn decode(bytes: &[u8], color: Color) -> Result<Image> {
         jpeg(bytes, color)
     } else if bytes.starts_with(&PNG_MAGIC) {
         png(bytes, color)
+    } else if bytes.starts_with(b"BM") {
+        raw(bmp::decode(bytes, |size| check_raw_size(size, bytes)), "BMP", color)
+    } else if matches!(bytes, [b'P', b'1'..=b'6', ..]) {
+        raw(pnm::decode(bytes, |size| check_raw_size(size, bytes)), "PNM", color)
     } else {
-        Err(Error::InvalidData("unknown image format: neither JPEG nor PNG".into()))
+        let reason = "unknown image format: neither JPEG, PNG, BMP, PBM, PGM nor PPM";
+        Err(Error::InvalidData(reason.into()))
     }
+}
+
+/// Converts the pixels of a BMP or PNM image to the channels that `color` selects.
+fn raw(decoded: Result<Raw, RawError>, format: &str, color: Color) -> Result<Image> {
+    let Raw { pixels, channels, height, width } = decoded.map_err(|error| error.of(format))?;
+    let (pixels, channels) = convert(pixels, channels, color, opencv_luminance);
+    image(pixels, channels, height, width)
+        .ok_or_else(|| RawError::Damaged("pixels are missing").of(format))
 }
 
 fn jpeg(bytes: &[u8], color: Color) -> Result<Image> {
@@ -87,7 +105,7 @@ fn png(bytes: &[u8], color: Color) -> Result<Image> {
         ColorType::Rgba => 4,
         _ => 3,
     };
-    let (pixels, channels) = convert(pixels, channels, color);
+    let (pixels, channels) = convert(pixels, channels, color, luminance);
     image(pixels, channels, frame.height as usize, frame.width as usize)
         .ok_or_else(|| damaged(&"pixels are missing"))
 }
@@ -98,9 +116,20 @@ fn check_size([height, width]: [usize; 2], needed_bytes: u64, bytes: &[u8]) -> R
     limits::check_expanded(subject, Some(needed_bytes), bytes.len() as u64).map(drop)
 }
 
-/// Converts the pixels of a PNG image to the channels that `color` selects, in the order red,
-/// green, blue. Returns the pixels and the number of channels.
-fn convert(pixels: Vec<u8>, channels: usize, color: Color) -> (Vec<u8>, usize) {
+/// Fails like [`check_size`] if a BMP or PNM image needs too much memory.
+fn check_raw_size([height, width]: [usize; 2], bytes: &[u8]) -> Result<()> {
+    let needed_bytes = (height as u64).saturating_mul(width as u64).saturating_mul(4);
+    check_size([height, width], needed_bytes, bytes)
+}
+
+/// Converts pixels in the order red, green, blue to the channels that `color` selects, in the same
+/// order. `luminance` converts a color to gray. Returns the pixels and the number of channels.
+fn convert(
+    pixels: Vec<u8>,
+    channels: usize,
+    color: Color,
+    luminance: fn(&[u8]) -> u8,
+) -> (Vec<u8>, usize) {
     let convert_pixels =
         |to: fn(&[u8]) -> [u8; 3]| pixels.chunks_exact(channels).flat_map(to).collect();
     match (color, channels) {
@@ -121,6 +150,12 @@ fn convert(pixels: Vec<u8>, channels: usize, color: Color) -> (Vec<u8>, usize) {
 fn luminance(pixel: &[u8]) -> u8 {
     let [r, g, b] = [pixel[0], pixel[1], pixel[2]].map(u32::from);
     ((9797 * r + 19234 * g + 3737 * b + (1 << 14)) >> 15) as u8
+}
+
+/// Returns the luminance like [`luminance`], but rounded as OpenCV does for BMP and PNM images.
+fn opencv_luminance(pixel: &[u8]) -> u8 {
+    let [r, g, b] = [pixel[0], pixel[1], pixel[2]].map(u32::from);
+    ((4899 * r + 9617 * g + 1868 * b + (1 << 13)) >> 14) as u8
 }
 
 /// Returns the image with blue as the first channel, or `None` if `pixels` has the wrong length.

@@ -8,7 +8,7 @@ use crate::{
 use std::{mem, path::Path};
 
 /// A source that reads Caffe's `Datum` messages from a LevelDB database, in key order. The source
-/// decodes `Datum` messages that contain JPEG or PNG images.
+/// decodes `Datum` messages that contain encoded images.
 ///
 /// The source counts the records during its first pass, because a LevelDB database does not state
 /// the number of its records. Therefore, [`records`](Source::records) returns `None` before the

@@ -8,7 +8,7 @@ use crate::{
 use std::path::Path;
 
 /// A source that reads Caffe's `Datum` messages from an LMDB database, in key order. The source
-/// decodes `Datum` messages that contain JPEG or PNG images.
+/// decodes `Datum` messages that contain encoded images.
 ///
 /// ```
 /// use cortado::{data::{LmdbSource, LmdbWriter, Record, Source}, proto::{Datum, Message}};

@@ -41,7 +41,7 @@ fn decoded_files_match_opencv() {
         let (got, tolerance) = match operation.as_str() {
             "stored" => (read(Color::AsStored), u8::from(file.ends_with("jpg"))),
             "bgr" => (read(Color::Bgr), u8::from(file.ends_with("jpg"))),
-            "gray" => (read(Color::Gray), 1),
+            "gray" => (read(Color::Gray), u8::from(file.ends_with("jpg") || file.ends_with("png"))),
             _ => continue,
         };
         let difference = max_difference(&got, &image);
@@ -86,7 +86,19 @@ fn decoding_an_encoded_image_returns_the_original_pixels() {
 
 #[test]
 fn damaged_files_are_rejected_without_a_panic() {
-    for file in ["color.png", "color.jpg", "palette.png", "gray.jpg"] {
+    for file in [
+        "color.png",
+        "color.jpg",
+        "palette.png",
+        "gray.jpg",
+        "bits24.bmp",
+        "bits4.bmp",
+        "alpha.bmp",
+        "text.ppm",
+        "text.pbm",
+        "binary.pbm",
+        "sixteen.pgm",
+    ] {
         let encoded = fs::read(folder().join(file)).unwrap();
         for len in 0..encoded.len() / 2 {
             assert!(Image::decode(&encoded[..len], Color::Bgr).is_err(), "{file}, {len} bytes");
@@ -97,6 +109,14 @@ fn damaged_files_are_rejected_without_a_panic() {
             let _ = Image::decode(&bytes, Color::AsStored);
         }
     }
+    // The fields of a BMP file at the bytes 28 and 30 are the bits per pixel and the compression.
+    let mut compressed = fs::read(folder().join("bits8.bmp")).unwrap();
+    compressed[30] = 1;
+    let text = Image::decode(&compressed, Color::Bgr).unwrap_err().to_string();
+    let want = "BMP images with 8 bits per pixel and compression 1 are not supported";
+    assert_eq!(text, want);
+    let text = Image::decode(b"P5 100000 100000 255 ", Color::Bgr).unwrap_err().to_string();
+    assert!(text.contains("image of 100000 x 100000 pixels"), "{text}");
     let text = Image::decode(b"GIF89a", Color::Bgr).unwrap_err().to_string();
-    assert_eq!(text, "unknown image format: neither JPEG nor PNG");
+    assert_eq!(text, "unknown image format: neither JPEG, PNG, BMP, PBM, PGM nor PPM");
 }
