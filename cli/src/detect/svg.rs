@@ -1,21 +1,21 @@
 //! Drawings of detected objects as SVG documents that contain the image.
 
-use super::super::svg::escape_xml;
+use super::super::svg::{MARGIN, escape_xml, svg_document};
 use cortado::{data::Image, detector::Detection, error::Result};
 use std::path::Path;
 
 /// The colors of the boxes; objects of one class have one color.
 const COLORS: [&str; 6] = ["#e6194b", "#3cb44b", "#4363d8", "#f58231", "#911eb4", "#008080"];
 
+/// Distance of the image from the upper edge of the document, in pixels. The title is above.
+const TOP: f64 = 2.0 * MARGIN;
+
 /// Returns an SVG document with an image, and a box with the class and score of each object.
 pub(super) fn drawing(image: &Image, path: &Path, detections: &[Detection]) -> Result<String> {
     let [_, height, width] = image.shape();
-    let title = escape_xml(&path.display().to_string());
     let pixels = base64(&image.encode_png()?);
-    let mut svg = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
-         viewBox=\"0 0 {width} {height}\" font-family=\"ui-monospace, monospace\" \
-         font-size=\"12\">\n<title>{title}</title>\n\
+    let mut body = format!(
+        "<g transform=\"translate({MARGIN} {TOP})\">\n\
          <image width=\"{width}\" height=\"{height}\" href=\"data:image/png;base64,{pixels}\"/>\n"
     );
     for detection in detections.iter().filter(|d| d.edges.iter().all(|edge| edge.is_finite())) {
@@ -24,7 +24,7 @@ pub(super) fn drawing(image: &Image, path: &Path, detections: &[Detection]) -> R
         let color = COLORS[detection.class % COLORS.len()];
         let name = escape_xml(&detection.class_name());
         // The text is inside the box, so that it is visible if the box touches the upper edge.
-        svg += &format!(
+        body += &format!(
             "<rect x=\"{left:.1}\" y=\"{top:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" \
              fill=\"none\" stroke=\"{color}\" stroke-width=\"2\"/>\n\
              <text x=\"{:.1}\" y=\"{:.1}\" fill=\"{color}\">{name} {:.2}</text>\n",
@@ -33,7 +33,9 @@ pub(super) fn drawing(image: &Image, path: &Path, detections: &[Detection]) -> R
             detection.score,
         );
     }
-    Ok(svg + "</svg>\n")
+    body += "</g>\n";
+    let (width, height) = (width as f64 + 2.0 * MARGIN, height as f64 + TOP + MARGIN);
+    Ok(svg_document(width, height, &path.display().to_string(), &body))
 }
 
 /// Encodes bytes in base64 (RFC 4648) with padding.
@@ -70,6 +72,6 @@ mod tests {
         for (bytes, text) in vectors {
             assert_eq!(base64(bytes.as_bytes()), text);
         }
-        assert_eq!(base64(&[0xfb, 0xff, 0xfe]), "+//+");
+        assert_eq!(base64(&[0xff, 0xe0]), "/+A=");
     }
 }
