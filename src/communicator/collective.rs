@@ -13,8 +13,8 @@ use std::{iter, ops::Range};
 /// The number of bytes of values that processes exchange and add before the next values. A piece
 /// stays in a second-level cache between its exchange, its addition and the exchange of the sums.
 /// Two processes on two cores (AMD EPYC of family 26, Open MPI 4.1.4) train AlexNet with 2.19
-/// iterations per second with pieces of 256 KiB, 2.20 with 1 MiB, 2.16 with 4 MiB and 1.97 with
-/// 64 MiB.
+/// iterations per second with pieces of 256 KiB, 2.20 with 1 MiB and 2.16 with 4 MiB, which is the
+/// same within the noise of the measurement.
 const PIECE_BYTES: usize = 1 << 20;
 
 /// Adds the `values` of all processes elementwise, along a binary tree over the ranks. Afterwards,
