@@ -37,7 +37,8 @@ impl ComputeImageMean {
         let mut source = SourceRegistry::default().open(&name)?;
         let (mut record, mut shape, mut sums) = (Record::default(), [0; 3], Vec::new());
         let mut count = 0;
-        // A LevelDB source counts its records while it reads them.
+        // A LevelDB source knows the number of its records only after it has read all of them, so
+        // the loop calls `records` before each record.
         while source.records() != Some(count) {
             let index = count;
             let with_record = |error: Error| error.context(format!("{name}, record {index}"));

@@ -18,9 +18,10 @@ use std::{
 /// Convert trained weights between .caffemodel, .caffemodel.h5, .safetensors and .npz files
 ///
 /// The values stay exactly equal. The tensors of .safetensors and .npz files have names such as
-/// conv1.0: the name of the layer and the index of the parameter. A file in another format than
+/// conv1.0: the name of the layer and the index of the parameter. A file in a format other than
 /// .caffemodel contains only the names and the parameters of the layers, which is all that loading
-/// weights into a net needs. Gradients are kept only from .caffemodel to .caffemodel.h5 and back.
+/// weights into a net needs. Gradients are kept only in conversions between .caffemodel and
+/// .caffemodel.h5.
 #[derive(Args)]
 #[command(after_help = "Example: cortado convert lenet.caffemodel lenet.safetensors")]
 pub(super) struct Convert {
@@ -32,7 +33,7 @@ pub(super) struct Convert {
     to: PathBuf,
 }
 
-/// Format of a file of trained weights, by its suffix.
+/// File format of trained weights, selected by the suffix of the file.
 #[derive(Clone, Copy, PartialEq)]
 enum Format {
     Caffemodel,
@@ -125,7 +126,8 @@ fn tensor<T: Element>(message: &BlobProto) -> Result<Tensor> {
     blob.to_tensor()
 }
 
-/// Returns a net with a layer for each name before the last dot of the tensors' names.
+/// Returns a net with one layer for each layer name, which is the part of a tensor's name before
+/// the last dot.
 fn net(tensors: Vec<(String, Tensor)>) -> Result<NetParameter> {
     let mut layers: Vec<(String, Vec<Option<BlobProto>>)> = Vec::new();
     let mut positions = HashMap::new();
@@ -138,7 +140,8 @@ fn net(tensors: Vec<(String, Tensor)>) -> Result<NetParameter> {
         let Some((layer, index)) = split else {
             return Err(invalid("expected a layer's name and an index, such as `conv1.0`"));
         };
-        // The indices of a layer's parameters ascend from 0.
+        // The indices of a layer's parameters count up from 0 without gaps, so a valid index is
+        // less than the number of tensors.
         if index >= count {
             return Err(invalid("the layer has no parameters of smaller indices"));
         }
@@ -164,7 +167,7 @@ fn net(tensors: Vec<(String, Tensor)>) -> Result<NetParameter> {
     Ok(NetParameter { layer: layer.collect::<Result<_>>()?, ..Default::default() })
 }
 
-/// Converts a tensor to a message. 16-bit values become `float` values, which is exact.
+/// Converts a tensor to a `BlobProto`. The conversion of 16-bit values to `float` is exact.
 fn message(tensor: &Tensor) -> Result<BlobProto> {
     let dim: Vec<i64> = tensor.shape().iter().map(|&extent| extent as i64).collect();
     let shape = (!dim.is_empty()).then_some(BlobShape { dim });

@@ -152,7 +152,8 @@ fn main() -> ExitCode {
         Ok(options) => logger::install(options),
         Err(error) => return report_failure(&error),
     }
-    // The library only warns about an unknown name, because kernels cannot return an error for it.
+    // The command reports an unknown name as an error. The library, which reads the variable at the
+    // first kernel, only logs a warning, because kernels cannot return this error.
     if let Some(limit) = env::var_os(SIMD_ENV)
         && let Err(error) = limit_simd(&limit.to_string_lossy())
     {

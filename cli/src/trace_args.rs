@@ -14,15 +14,15 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-/// Command-line flags of a timeline.
+/// Command-line flags that record a timeline.
 #[derive(Args)]
 pub(super) struct TraceArgs {
-    /// Write a timeline of layers, kernels, copies, waits and threads to FILE, which
-    /// ui.perfetto.dev and chrome://tracing open. Process 1 of a run writes FILE with .1 before its
-    /// extension
+    /// Write a timeline of layers, kernels, transfers, waits and threads to FILE, for
+    /// ui.perfetto.dev or chrome://tracing. In a run with several processes, process 1 writes to
+    /// FILE with .1 before its extension, process 2 with .2, and so on
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
-    /// Number of spans in the timeline; later spans are counted and dropped
+    /// Largest number of spans in the timeline; later spans are counted and dropped
     #[arg(long, value_name = "N", requires = "trace", default_value_t = TraceOptions::default().max_spans)]
     trace_limit: usize,
 }
@@ -44,8 +44,9 @@ impl TraceArgs {
         };
         let trace = Trace::with_options(TraceOptions { max_spans: self.trace_limit, rank, origin });
         let path = path_of_process(path, rank);
-        // A file that cannot be written is an error now, and not after hours of training. A pipe
-        // gets only the final timeline.
+        // Write the file now, so that an unwritable path is an error before training and not after
+        // hours of training. A pipe receives only the final timeline, because its reader expects
+        // one document.
         if fs::metadata(&path).map_or(true, |found| found.is_file()) {
             trace.write(&path)?;
         }
@@ -70,8 +71,8 @@ impl TraceRecording {
         self.0.as_ref().map_or(Ok(()), |(_, trace, _)| trace.collect())
     }
 
-    /// Writes the file, even if `outcome`, the outcome of the subcommand, is an error. Returns
-    /// `outcome`, or else the error of the timeline.
+    /// Writes the file, even if `outcome`, the outcome of the subcommand, is an error. Returns the
+    /// error in `outcome`, or else the first error of the timeline.
     pub(super) fn finish(self, outcome: Result<()>) -> Result<()> {
         let Some((path, trace, guard)) = self.0 else { return outcome };
         drop(guard);
@@ -96,8 +97,8 @@ fn report(path: &Path, trace: &Trace) {
     }
 }
 
-/// Returns the earliest time at which one of several processes calls `common_origin`, from which the
-/// timelines of all processes count; `None` in a run with one process.
+/// Returns the common origin of the timelines of all processes: the earliest time at which one of
+/// the processes calls `common_origin`. Returns `None` in a run with one process.
 fn common_origin(processes: &mut Processes) -> Result<Option<SystemTime>> {
     let Some(communicator) = processes.communicator() else { return Ok(None) };
     let since_epoch = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
@@ -108,7 +109,8 @@ fn common_origin(processes: &mut Processes) -> Result<Option<SystemTime>> {
     Ok(earliest.map(|time| SystemTime::UNIX_EPOCH + Duration::from_nanos(time)))
 }
 
-/// Returns the path of a process: process 1 writes `out.1.json` instead of `out.json`.
+/// Returns the path of the timeline of the process with rank `rank`: process 1 writes `out.1.json`
+/// instead of `out.json`.
 fn path_of_process(path: &Path, rank: usize) -> PathBuf {
     match path.extension() {
         _ if rank == 0 => path.to_owned(),

@@ -10,11 +10,11 @@ use crate::{
 };
 use std::{iter, ops::Range};
 
-/// The number of bytes of values that processes exchange and add before the next values. A piece
-/// stays in a second-level cache between its exchange, its addition and the exchange of the sums.
-/// Two processes on two cores (AMD EPYC of family 26, Open MPI 4.1.4) train AlexNet with 2.19
-/// iterations per second with pieces of 256 KiB, 2.20 with 1 MiB and 2.16 with 4 MiB, which is the
-/// same within the noise of the measurement.
+/// The size of a piece, in bytes. The processes exchange and add one piece of the values before the
+/// next piece. A piece stays in a second-level cache between its exchange, its addition and the
+/// exchange of the sums. Two processes on two cores (AMD EPYC of family 26, Open MPI 4.1.4) train
+/// AlexNet at 2.19 iterations per second with pieces of 256 KiB, 2.20 with 1 MiB and 2.16 with 4
+/// MiB. These differences are within the noise of the measurement.
 const PIECE_BYTES: usize = 1 << 20;
 
 /// Adds the `values` of all processes elementwise, along a binary tree over the ranks. Afterwards,
@@ -72,7 +72,8 @@ pub(crate) fn scaled_sum_tree<T: Element>(
         .try_for_each(|piece| sum_piece(communicator, piece, scale, &mut received))
 }
 
-/// Adds one piece of the values. `received` has room for half of the piece.
+/// Adds one piece of the values. `received` is a buffer for half of the values of the piece,
+/// rounded up.
 fn sum_piece<T: Element>(
     communicator: &mut dyn Communicator,
     values: &mut [T],
@@ -155,7 +156,8 @@ pub fn all_gather(communicator: &mut dyn Communicator, message: &[u8]) -> Result
 }
 
 /// Sends one byte to all processes. Returns the bytes of all processes in the order of their ranks.
-/// Takes half of the exchanges of [`all_gather`], which also exchanges the lengths of the messages.
+/// Needs half as many exchanges as [`all_gather`], which also exchanges the lengths of the
+/// messages.
 ///
 /// # Errors
 /// Returns [`Error::InvalidInput`] if the number of processes is not a power of two, and any error
@@ -163,7 +165,7 @@ pub fn all_gather(communicator: &mut dyn Communicator, message: &[u8]) -> Result
 #[cfg(feature = "net")]
 pub(crate) fn gather_bytes(communicator: &mut dyn Communicator, own: u8) -> Result<Vec<u8>> {
     let (rank, size) = (communicator.rank(), power_of_two_size(communicator, "gather_bytes")?);
-    // The bytes of an aligned group of `distance` ranks, which contains this process.
+    // The bytes of the aligned group of `distance` ranks that contains this process.
     let mut bytes = vec![own];
     for distance in distances(size) {
         let peer = rank ^ distance;

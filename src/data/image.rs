@@ -29,9 +29,9 @@ impl Image {
     /// format. The decoder ignores the EXIF orientation.
     ///
     /// # Errors
-    /// Returns [`Error::InvalidData`](crate::Error::InvalidData) for a damaged file, for a format
-    /// other than these, and for an image that needs more than 32 MiB and more than 64 bytes
-    /// per byte of the file. Without the feature `image`, decoding always returns
+    /// Returns [`Error::InvalidData`](crate::Error::InvalidData) for a damaged file, for any other
+    /// image format, and for an image that needs more than 32 MiB and more than 64 bytes per byte
+    /// of the file. Without the feature `image`, decoding always returns
     /// [`Error::InvalidData`](crate::Error::InvalidData).
     #[doc(alias = "DecodeDatum")]
     pub fn decode(bytes: &[u8], color: Color) -> Result<Self> {

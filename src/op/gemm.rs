@@ -233,6 +233,7 @@ pub struct GemmBatch {
 
 impl GemmBatch {
     /// A batch of one GEMM.
+    #[cfg(feature = "cuda")] // used by device
     pub(crate) const SINGLE: Self = Self { count: 1, stride_a: 0, stride_b: 0, stride_c: 0 };
 
     /// Fails if operands of `a`, `b` and `c` elements are too short for the batch of GEMMs, or if

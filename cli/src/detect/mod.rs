@@ -26,8 +26,8 @@ use std::path::{Path, PathBuf};
 /// Find objects in images with a net that ends in a DetectionOutput layer, such as SSD
 ///
 /// The net must have one input with one or three channels. The command resizes the whole image to
-/// the height and width of the net's input. It prints the class, the score and the edges of each
-/// object in pixels of the image, the highest score first.
+/// the height and width of the net's input. For each object, the command prints the class, the
+/// score and the edges in pixels of the image, the highest score first.
 #[derive(Args)]
 #[command(after_help = "Example: cortado detect --model deploy.prototxt \
     --weights mobilenet_ssd.caffemodel --mean-value 127.5 --scale 0.007843 \
@@ -42,19 +42,19 @@ pub(super) struct Detect {
     #[command(flatten)]
     preprocessing: PreprocessingArgs,
     /// Label map of SSD in a .prototxt file, or a file with one class name per line, including the
-    /// background; without this flag, classes are named by numbers from 0
+    /// background; without this flag, the command prints the index of each class
     #[arg(long, value_name = "FILE")]
     labels: Option<PathBuf>,
-    /// Smallest score of an object that is printed
+    /// Print only objects with at least this score
     #[arg(long, value_name = "X", default_value_t = 0.5, value_parser = finite)]
     threshold: f32,
     /// Print the objects as JSON
     #[arg(long)]
     json: bool,
-    /// SVG file to write, with the image and a box around each object; allowed with one image
+    /// SVG file to write, with the image and a box around each object; allowed only with one image
     #[arg(long, value_name = "FILE.svg")]
     svg: Option<PathBuf>,
-    /// JPEG or PNG images to search
+    /// JPEG, PNG, BMP, PBM, PGM or PPM images to search
     #[arg(value_name = "IMAGE", required = true)]
     images: Vec<PathBuf>,
     #[command(flatten)]

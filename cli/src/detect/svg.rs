@@ -4,10 +4,11 @@ use super::super::svg::{MARGIN, escape_xml, svg_document};
 use cortado::{data::Image, detector::Detection, error::Result};
 use std::path::Path;
 
-/// The colors of the boxes; objects of one class have one color.
+/// Colors of the boxes; all objects of one class have the same color.
 const COLORS: [&str; 6] = ["#e6194b", "#3cb44b", "#4363d8", "#f58231", "#911eb4", "#008080"];
 
-/// Distance of the image from the upper edge of the document, in pixels. The title is above.
+/// Distance of the image from the upper edge of the document, in pixels. The title is above the
+/// image.
 const TOP: f64 = 2.0 * MARGIN;
 
 /// Returns an SVG document with an image, and a box with the class and score of each object.
@@ -23,7 +24,8 @@ pub(super) fn drawing(image: &Image, path: &Path, detections: &[Detection]) -> R
         let (width, height) = ((right - left).max(0.0), (bottom - top).max(0.0));
         let color = COLORS[detection.class % COLORS.len()];
         let name = escape_xml(&detection.class_name());
-        // The text is inside the box, so that it is visible if the box touches the upper edge.
+        // The text is inside the box, so that the text is visible even if the box touches the upper
+        // edge of the image.
         body += &format!(
             "<rect x=\"{left:.1}\" y=\"{top:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" \
              fill=\"none\" stroke=\"{color}\" stroke-width=\"2\"/>\n\

@@ -30,7 +30,8 @@ pub(super) fn report_lmdb(report: &mut FileReport, path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Like [`report_lmdb`], but for a LevelDB database, which does not state the number of its records.
+/// Like [`report_lmdb`], but for a LevelDB database, which does not store the number of its
+/// records.
 pub(super) fn report_leveldb(report: &mut FileReport, path: &Path) -> Result<()> {
     let mut reader = LevelDbReader::open(path)?;
     let mut summary = Summary::default();

@@ -49,7 +49,7 @@ fn blob(dim: &[i64], data: &[f32], double_data: &[f64]) -> BlobProto {
     BlobProto { shape, data, double_data, ..Default::default() }
 }
 
-/// A net with all kinds of values: a NaN with a payload, a denormal number, doubles, and a
+/// A net with all kinds of values: a NaN with a payload, a subnormal number, doubles, and a
 /// parameter without axes.
 fn net() -> NetParameter {
     let nan = f32::from_bits(0x7FC1_2345);
@@ -92,7 +92,7 @@ fn conversions_and_conversions_back_keep_every_bit() {
         for to in formats.iter().filter(|to| *to != from) {
             folder.run(&format!("convert a.{from} b.{to}")).succeeded();
             let got = by_name(parameters(&folder.path(&format!("b.{to}"))));
-            // HDF5 has no parameters without axes: Caffe reads a parameter of one axis.
+            // A parameter without axes also stays without axes in HDF5.
             assert_eq!(got, want, "{from} to {to}");
         }
     }
@@ -128,7 +128,7 @@ fn weights_that_cannot_be_converted_are_refused_and_the_output_stays() {
 #[test]
 fn half_precision_parameters_of_old_and_new_layers_are_converted_and_inspected() {
     let folder = Folder::new("convert-half");
-    // 1.5 and the smallest positive number, 2⁻²⁴.
+    // The `f16` values 1.5 and 2⁻²⁴, the smallest positive number.
     let half = BlobProto {
         shape: Some(BlobShape { dim: vec![2] }),
         raw_data_type: Some(RawType::Float16 as i32),

@@ -14,17 +14,20 @@ fn checksum(bytes: &[u8]) -> [u8; 4] {
     (!remainder).rotate_right(15).wrapping_add(0xA282_EAD8).to_le_bytes()
 }
 
-/// Returns the fields of an entry whose key has the first `shared` bytes of the previous key.
+/// Returns the bytes of an entry whose key is the first `shared` bytes of the previous key,
+/// followed by `key`.
 fn entry(shared: usize, key: &[u8], value: &[u8]) -> Vec<u8> {
     let lens = [shared, key.len(), value.len()].map(|len| varint(len as u64)).concat();
     [&lens[..], key, value].concat()
 }
 
-/// Writes a database `db` with one table of one data block, which ends with its compression.
+/// Writes a database `db` with one table that contains only the data block `block`. The last byte
+/// of `block` is its compression type.
 fn write_database(folder: &Folder, block: &[u8]) {
     std::fs::create_dir(folder.path("db")).unwrap();
     let with_checksum = |block: &[u8]| [block, &checksum(block)].concat();
-    // A block ends with a list of restarts, here empty, and its compression, here none.
+    // A block ends with the number of its restart points, here 0, and its compression type, here 0
+    // for no compression.
     let end = [0; 5];
     let block_handle = [varint(0), varint(block.len() as u64 - 1)].concat();
     let index = [&entry(0, b"z", &block_handle)[..], &end].concat();
@@ -34,8 +37,8 @@ fn write_database(folder: &Folder, block: &[u8]) {
     footer.resize(40, 0);
     footer.extend(0xDB47_7524_8B80_FB57_u64.to_le_bytes());
     let table = [data, with_checksum(&index), footer].concat();
-    // Field 2 is the write-ahead log, and field 7 a table: level, number, length, first and last
-    // key.
+    // Tag 2 precedes the number of the write-ahead log. Tag 7 precedes the level, number, length,
+    // first key and last key of a table.
     let key = |byte| [&[9, byte][..], &[0; 8]].concat();
     let len = varint(table.len() as u64);
     let edit = [&[2, 0, 7, 0, 5][..], &len, &key(0), &key(255)].concat();
@@ -56,12 +59,12 @@ fn a_leveldb_block_that_claims_to_expand_to_2_gib_is_refused() {
     folder.fails("inspect db", &parts);
 }
 
-/// 100,000 keys share the first 32 KiB: 3.3 GB of keys in a file of 1.5 MB.
+/// 100,000 keys share the first 32 KiB: 3.3 GB of keys in a file of 1.7 MB.
 #[test]
 fn leveldb_keys_that_share_a_long_prefix_are_refused() {
     let folder = Folder::new("leveldb-keys");
     let prefix = vec![b'k'; 1 << 15];
-    // A key ends with its sequence number and the type 1, which is a value.
+    // A key ends with eight bytes: the type 1, which marks a value, and the sequence number 0.
     let tail = |index: u32| [&index.to_be_bytes()[..], &[1, 0, 0, 0, 0, 0, 0, 0]].concat();
     let mut block = entry(0, &[prefix.clone(), tail(0)].concat(), &[]);
     for index in 1..100_000 {

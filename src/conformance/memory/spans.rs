@@ -24,7 +24,7 @@ const LENGTHS: [usize; 2] = [1, 1 << 20];
 /// Numbers of bytes of the transfers.
 const BYTES: [usize; 2] = [16, 16 << 20];
 
-/// Largest error of a time, because devices may measure times as `f32` in milliseconds.
+/// Largest permitted error of a time, because devices may measure times as `f32` in milliseconds.
 const RESOLUTION: Duration = Duration::from_micros(1);
 
 pub(super) fn spans(runner: &CheckRunner<'_>) -> Verdict {

@@ -5,9 +5,10 @@ use crate::error::Result;
 
 /// The length of the file header, which precedes the image header.
 const FILE_HEADER: usize = 14;
-/// The value of the field for the compression of an image with color masks.
+/// Value of the header's compression field for an image with color masks.
 const BIT_FIELDS: u32 = 3;
-/// The color masks of 16-bit pixels: red, green and blue of 5 bits, or with 6 bits for green.
+/// The color masks of 16-bit pixels, in the order red, green, blue: 5 bits each, or 6 bits for
+/// green.
 const MASKS_555: [u32; 3] = [0x7C00, 0x3E0, 0x1F];
 const MASKS_565: [u32; 3] = [0xF800, 0x7E0, 0x1F];
 
@@ -19,14 +20,14 @@ struct Header {
     is_top_down: bool,
     bits: usize,
     compression: u32,
-    /// The palette as red, green and blue.
+    /// The colors of the palette, each as red, green and blue.
     palette: Vec<[u8; 3]>,
 }
 
-/// Decodes a BMP image with a palette or with 16, 24 or 32 bits per pixel. As in OpenCV, a pixel of
-/// 32 bits is blue, green, red and alpha, whatever the color masks, and an image of 32 bits without
-/// color masks has no alpha. `check_size` receives the height and the width before memory is
-/// allocated.
+/// Decodes a BMP image with a palette or with 16, 24 or 32 bits per pixel. As in OpenCV, the bytes
+/// of a 32-bit pixel are blue, green, red and alpha, regardless of the values of the color masks.
+/// Also as in OpenCV, the alpha byte is ignored in an image without color masks. `check_size`
+/// receives the height and the width before memory is allocated.
 pub(super) fn decode(
     bytes: &[u8],
     check_size: impl FnOnce([usize; 2]) -> Result<()>,

@@ -122,8 +122,9 @@ fn check_raw_size([height, width]: [usize; 2], bytes: &[u8]) -> Result<()> {
     check_size([height, width], needed_bytes, bytes)
 }
 
-/// Converts pixels in the order red, green, blue to the channels that `color` selects, in the same
-/// order. `luminance` converts a color to gray. Returns the pixels and the number of channels.
+/// Converts pixels, whose channels have the order red, green, blue, to the channels that `color`
+/// selects. Keeps the order of the channels. `luminance` converts a color to gray. Returns the
+/// pixels and the number of channels.
 fn convert(
     pixels: Vec<u8>,
     channels: usize,
@@ -152,7 +153,7 @@ fn luminance(pixel: &[u8]) -> u8 {
     ((9797 * r + 19234 * g + 3737 * b + (1 << 14)) >> 15) as u8
 }
 
-/// Returns the luminance like [`luminance`], but rounded as OpenCV does for BMP and PNM images.
+/// Returns the luminance like [`luminance`], but rounds it as OpenCV does for BMP and PNM images.
 fn opencv_luminance(pixel: &[u8]) -> u8 {
     let [r, g, b] = [pixel[0], pixel[1], pixel[2]].map(u32::from);
     ((4899 * r + 9617 * g + 1868 * b + (1 << 13)) >> 14) as u8

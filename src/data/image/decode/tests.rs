@@ -109,7 +109,7 @@ fn damaged_files_are_rejected_without_a_panic() {
             let _ = Image::decode(&bytes, Color::AsStored);
         }
     }
-    // The fields of a BMP file at the bytes 28 and 30 are the bits per pixel and the compression.
+    // Bytes 28 and 30 of a BMP file start the fields for the bits per pixel and the compression.
     let mut compressed = fs::read(folder().join("bits8.bmp")).unwrap();
     compressed[30] = 1;
     let text = Image::decode(&compressed, Color::Bgr).unwrap_err().to_string();
