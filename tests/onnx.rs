@@ -220,7 +220,7 @@ fn whole_nets_agree() {
     models.compare(14);
 }
 
-/// Exports a net with layers of Caffe's forks, with the initial parameters, and the nets whose results
+/// Exports a net with layers of Caffe's forks and initial parameters, and the nets whose results
 /// OpenCV computed.
 #[test]
 fn layers_of_forks_agree() {

@@ -1,10 +1,10 @@
-//! Compares the layers of the SSD fork with OpenCV, which reads Caffe's files by its own code.
+//! Compares the layers of the SSD fork with OpenCV, which reads Caffe's files with its own code.
 //!
 //! The environment variable `CORTADO_OPENCV_PYTHON` names a Python interpreter with the packages in
 //! `tests/opencv/requirements.txt`. The test writes each net with inputs and cortado's outputs to a
 //! folder, and `tests/opencv/compare.py` runs the nets with OpenCV and compares the outputs. The
-//! environment variable `CORTADO_OPENCV_NETS` may name a folder with further definitions, to which
-//! the test gives random weights.
+//! environment variable `CORTADO_OPENCV_NETS` may name a folder with further net definitions, for
+//! which the test generates random weights.
 
 use cortado::{
     Blob, CpuDevice, Net,
@@ -98,7 +98,7 @@ fn permute(noise: &mut Noise) -> String {
 fn normalize(noise: &mut Noise) -> String {
     let shape: Vec<usize> = (0..4).map(|_| noise.integer(1, 5)).collect();
     let across_spatial = noise.flag();
-    // OpenCV has no factors per channel if the norm includes all positions.
+    // OpenCV does not support factors per channel if the norm includes all positions.
     let channel_shared = across_spatial || noise.flag();
     let eps = [1e-10, 1e-3, 0.5][noise.integer(0, 2)];
     let layer = "layer { name: 'y' type: 'Normalize' bottom: 'x' top: 'y'";
@@ -119,7 +119,8 @@ fn prior_box(noise: &mut Noise) -> String {
         let sizes = noise.integer(1, 2);
         let has_max = noise.flag();
         for i in 0..sizes {
-            // OpenCV does not truncate fractions, unlike the fork.
+            // The sizes are whole numbers, because OpenCV, unlike the fork, does not truncate
+            // fractions.
             let min = noise.integer(4, 20) + 10 * i;
             param += &format!("min_size: {min} ");
             if has_max {
@@ -155,7 +156,7 @@ fn prior_box(noise: &mut Noise) -> String {
 }
 
 /// Returns the definition of a net with a DetectionOutput layer, and whether the edges of its prior
-/// boxes are pixels.
+/// boxes are in pixels.
 fn detection_output(noise: &mut Noise) -> (String, bool) {
     let (images, boxes, classes) = (noise.integer(1, 3), noise.integer(1, 40), noise.integer(2, 5));
     let (shares, encoded) = (noise.flag(), noise.flag());

@@ -11,12 +11,13 @@ use crate::{
 /// Bilinear interpolation. The corners of the top are those of the bottom: element i of an output
 /// axis of extent `o` lies at the position `i · (e − 1) / (o − 1)` of an input axis of extent `e`.
 ///
-/// Negative values of `pad_beg` and `pad_end` first remove elements from both axes. The top's size is
-/// given by one of the following fields. e is the extent of an axis without the removed elements:
+/// Negative values of `pad_beg` and `pad_end` first remove elements at the beginning and at the end
+/// of both axes. The top's size is given by one of the following fields. e is the extent of an axis
+/// without the removed elements:
 /// - only `shrink_factor`: `(e − 1) / shrink_factor + 1`, rounded down
 /// - only `zoom_factor`: `e + (e − 1) · (zoom_factor − 1)`
 /// - `height` and `width`
-/// - both factors: first the extent that `shrink_factor` gives, then `zoom_factor`
+/// - both factors: `zoom_factor` enlarges the extent that `shrink_factor` gives
 ///
 /// The layer comes from the forks of Caffe for DeepLab and PSPNet: Chen et al., DeepLab (2018), and
 /// Zhao et al., Pyramid scene parsing network (2017).
@@ -73,8 +74,8 @@ impl<T: Element> InterpLayer<T> {
     }
 }
 
-/// Returns the number of removed elements at the beginning of each axis, the remaining extents and
-/// the extents of the top.
+/// Returns the number of elements that are removed at the beginning of each axis, the remaining
+/// extents and the extents of the top.
 pub(crate) fn interpolated_extents(
     param: &InterpParameter,
     shape: &Shape,
@@ -128,7 +129,7 @@ pub(crate) fn interpolation_weights(
 struct AxisInterpolation<T: Element> {
     /// The indices of the two rows from which each row of the output is computed.
     rows: [Blob<u32>; 2],
-    /// The weights of the two rows.
+    /// The weights of these two rows in each row of the output.
     weights: [Blob<T>; 2],
     input: Blob<T>,
     output: Blob<T>,
@@ -182,7 +183,7 @@ impl<T: Element> AxisInterpolation<T> {
         Ok((RowIndexing { table, width, count }, Axis::new(1, count, width)?))
     }
 
-    /// `output ← the interpolated rows of the input`
+    /// Writes the interpolated rows of `input` to `output`.
     fn forward(&self, device: &AnyDevice) -> Result<()> {
         let ((indexing, axis), x) = (self.ops()?, self.input.data()?);
         let (mut y, mut scratch) = (self.output.data_mut()?, self.scratch.data_mut()?);

@@ -206,9 +206,9 @@ pub trait Layer<T: Element>: Any + Send {
     }
 
     /// Computes the tops and applies `function` to every element of the tops. The tops are
-    /// bit-identical to the result of [`forward`](Self::forward) followed by `function`, unless a GPU
-    /// computes the layer by cuBLASLt. Returns `false`, without computing anything, if the layer has
-    /// no fused implementation.
+    /// bit-identical to the result of [`forward`](Self::forward) followed by `function`, unless a
+    /// GPU computes the layer with cuBLASLt. Returns `false`, without computing anything, if the
+    /// layer has no fused implementation.
     fn forward_fused(
         &mut self,
         device: &AnyDevice,
@@ -271,8 +271,8 @@ pub trait Layer<T: Element>: Any + Send {
         true
     }
 
-    /// Returns whether a net sets `lr_mult` and `decay_mult` of the parameter with index `index` to 0,
-    /// whatever the definition says, so that no solver changes the parameter.
+    /// Returns whether a net sets `lr_mult` and `decay_mult` of the parameter with index `index` to
+    /// 0 regardless of the definition, so that no solver changes the parameter.
     fn keeps_param(&self, index: usize) -> bool {
         let _ = index;
         false

@@ -19,7 +19,7 @@ use crate::{
 ///
 /// The Normalize layer comes from the SSD fork of Caffe (weiliu89/caffe, branch ssd), where its
 /// field `norm_param` has the number 206. OpenCV calls the layer NormalizeBBox. The method was
-/// introduced as ParseNet by Liu, Rabinovich and Berg (2015).
+/// introduced with ParseNet by Liu, Rabinovich and Berg (2015).
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};
@@ -39,11 +39,11 @@ use crate::{
 pub struct NormalizeLayer<T: Element> {
     param: NormalizeParameter,
     axes: Option<Axes>,
-    /// The norms, and the gradients of the norms in the backward pass.
+    /// The norms, and the sums `Σ g·n` of the backward pass.
     norms: Blob<T>,
     norm_gradients: Blob<T>,
-    /// Scratch blobs of the size of the bottom: the norms for each element, and `x` divided by its
-    /// norm.
+    /// Scratch blobs of the size of the bottom: for each element, the norm that divides the
+    /// element; and `x` divided by the norms.
     spread: Blob<T>,
     normalized: Blob<T>,
     saved_input: SavedInput<T>,
@@ -59,7 +59,8 @@ struct Axes {
 }
 
 impl Axes {
-    /// Returns the repetition of each norm for all elements that it divides.
+    /// Returns the descriptor of the kernel that repeats each norm for all elements that the norm
+    /// divides.
     fn spread(&self) -> Tile {
         Tile { outer: self.norm.outer, inner: self.norm.inner, tiles: self.norm.extent }
     }
@@ -139,7 +140,8 @@ impl<T: Element> Layer<T> for NormalizeLayer<T> {
         {
             let mut norms = self.norms.data_mut()?;
             device.reduce(Reduce::SumSq, &axes.norm, input.data()?.view(), norms.view_mut())?;
-            // One function in the type of the accumulator, because `eps` may be 0 in 16 bits.
+            // A single function adds `eps` and takes the root in the accumulator type, because
+            // `eps` may be rounded to 0 in 16 bits.
             let norm = Unary::PowAffine {
                 scale: T::acc(1.0),
                 shift: T::acc(self.param.eps().into()),

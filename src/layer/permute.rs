@@ -44,7 +44,8 @@ impl PermuteLayer {
         Ok(Self { order, shared_top: SharedTop::new(param) })
     }
 
-    /// Returns the axis of a bottom of shape `shape` for each axis of the top.
+    /// Returns, for each axis of the top, the axis of a bottom of shape `shape` that becomes this
+    /// axis.
     fn order(&self, shape: &Shape) -> Result<Vec<usize>> {
         if let Some(axis) = self.order.iter().find(|&&axis| axis >= shape.len()) {
             return invalid(format!(

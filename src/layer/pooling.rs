@@ -21,10 +21,10 @@ use crate::{
 /// the TEST phase, stochastic pooling computes the weighted mean of each window, with the weights
 /// `max(x, 0)`.
 ///
-/// Three extensions come from forks of Caffe. `ceil_mode: false`, of the fork for DenseNet and
-/// others, rounds down like the `round_mode` `FLOOR`. The method `AVE_EXC_PAD` of Synopsys Caffe
-/// computes the average of those elements of each window that lie in the input. `avg_include_pad:
-/// false` of Intel Caffe turns the method `AVE` into `AVE_EXC_PAD`.
+/// Three extensions come from forks of Caffe. `ceil_mode: false`, which the fork for DenseNet and
+/// other forks use, rounds down like the `round_mode` `FLOOR`. The method `AVE_EXC_PAD` of Synopsys
+/// Caffe computes the average of those elements of each window that lie in the input.
+/// `avg_include_pad: false` of Intel Caffe turns the method `AVE` into `AVE_EXC_PAD`.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};
@@ -43,8 +43,8 @@ use crate::{
 pub struct PoolingLayer<T: Element> {
     param: PoolingParameter,
     phase: Phase,
-    /// For averages without padding and each window: the quotient of the number of elements with
-    /// and without padding.
+    /// For averages that exclude the padding: for each window, the number of elements in the input
+    /// and its padding, divided by the number of elements in the input.
     padding_factors: Option<Blob<T>>,
     /// Scratch blob for the product of the top's gradient and `padding_factors`.
     scaled_gradient: Blob<T>,
@@ -163,7 +163,7 @@ pub(crate) fn pooling_windows(param: &PoolingParameter, shape: &Shape) -> Result
     Pool2d::new(planes, [height, width], kernel, strides(param), pads(param), rounding)
 }
 
-/// Returns the axis of the windows of one plane.
+/// Returns the axis along which the windows of each plane lie.
 fn window_axis(op: &Pool2d) -> Result<Axis> {
     let [rows, columns] = op.output();
     Axis::new(op.planes, rows * columns, 1)

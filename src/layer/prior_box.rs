@@ -8,22 +8,23 @@ use crate::{proto::PriorBoxParameter, shape::Shape};
 /// and bottom edge of each box, as fractions of the image's width and height. Its second channel
 /// holds the variances of these four numbers, by which DetectionOutput scales predicted offsets.
 ///
-/// The boxes of position `(x, y)` have the center `((x + offset) · step_w, (y + offset) · step_h)`
+/// The boxes at position `(x, y)` have the center `((x + offset) · step_w, (y + offset) · step_h)`
 /// in pixels. Each `min_size` gives, in this order:
 /// - a square box with the side `min_size`,
 /// - with `max_size`, a square box with the side `√(min_size · max_size)`,
-/// - for each `aspect_ratio` `r` other than 1, a box of `min_size · √r` by `min_size / √r`, followed
-///   with `flip` by the box for the ratio `1/r`.
+/// - for each `aspect_ratio` `r` other than 1, a box of `min_size · √r` by `min_size / √r`,
+///   followed, if `flip` is true, by the box for the ratio `1/r`.
 ///
 /// The size of the image is that of the second bottom unless `img_size`, or `img_h` and `img_w`,
-/// are given. Without a step, the steps are the size of the image divided by the size of the feature
-/// map. The values of the bottoms do not matter, so their gradients are zero.
+/// are given. If no step is given, `step_w` and `step_h` are the width and height of the image
+/// divided by those of the feature map. The values of the bottoms do not affect the top, so the
+/// gradients of the bottoms are zero.
 ///
-/// The PriorBox layer comes from the SSD fork of Caffe (weiliu89/caffe, branch ssd), where its field
-/// `prior_box_param` has the number 203. As in the fork, `min_size` and `max_size` are truncated to
-/// whole pixels, and `clip` is false by default; OpenCV does not truncate, and clips by default. The
-/// fields `offset_h`, `offset_w`, `width` and `height` are those of OpenCV. The method was
-/// introduced as SSD by Liu et al. (2016).
+/// The PriorBox layer comes from the SSD fork of Caffe (weiliu89/caffe, branch ssd), where its
+/// field `prior_box_param` has the number 203. As in the fork, `min_size` and `max_size` are
+/// truncated to whole pixels, and `clip` is false by default; OpenCV does not truncate, and clips
+/// by default. The fields `offset_h`, `offset_w`, `width` and `height` come from OpenCV. The method
+/// was introduced with SSD by Liu et al. (2016).
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};
@@ -52,9 +53,10 @@ pub(crate) struct PriorBoxes {
     offsets: Vec<[f64; 2]>,
     variance: [f32; 4],
     clip: bool,
-    /// Width and height of the image; `None` for the size of the second bottom.
+    /// Width and height of the image; `None` if the second bottom gives the size.
     image: Option<[f64; 2]>,
-    /// Distance of neighbouring centers; `None` for the ratio of image and feature map.
+    /// Distance between neighbouring centers in pixels; `None` for the size of the image divided by
+    /// the size of the feature map.
     step: Option<[f64; 2]>,
 }
 
@@ -156,7 +158,7 @@ fn pairs(first: &[f32], second: &[f32]) -> Vec<[f64; 2]> {
     first.iter().zip(second).map(|(&first, &second)| [first.into(), second.into()]).collect()
 }
 
-/// Returns the pair that the field `both`, or else the two fields `names`, define; `None` if no
+/// Returns the pair that either the field `both` or the two fields `names` define; `None` if no
 /// field is set.
 fn pair(
     both: &str,
@@ -231,7 +233,8 @@ fn sizes(param: &PriorBoxParameter) -> Result<Vec<[f64; 2]>> {
     Ok(sizes)
 }
 
-/// Returns the aspect ratios other than 1, each once, and with `flip` each followed by its inverse.
+/// Returns the aspect ratios other than 1, without duplicates. With `flip`, the inverse of each
+/// ratio follows the ratio.
 fn aspect_ratios(given: &[f32], flip: bool) -> Vec<f64> {
     let mut ratios = Vec::new();
     for ratio in given.iter().copied().map(f64::from) {

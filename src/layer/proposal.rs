@@ -3,24 +3,27 @@
 use super::{prelude::*, python::PythonParam};
 use crate::proto::Phase;
 
-/// Proposals of regions. The bottoms are the scores of the anchors, `[1, 2·anchors, height, width]`,
-/// of which the second half are the scores of objects; the offsets of the anchors, `[1, 4·anchors,
-/// height, width]`; and the height and width of the image in pixels and its scale.
+/// Proposals of regions. The bottoms are the scores of the anchors, `[1, 2·anchors, height,
+/// width]`, with the scores of objects in the second half of the channels; the offsets of the
+/// anchors, `[1, 4·anchors, height, width]`; and the height of the image in pixels, its width, and
+/// the factor by which the image was scaled.
 ///
-/// The layer moves and scales each anchor by its offsets, clips it to the image, and removes regions
-/// with a side shorter than `min_size` times the scale. Of the `pre_nms_topn` regions with the highest
-/// scores, the layer keeps those that overlap with no better region by more than `nms_thresh`, and at
-/// most `post_nms_topn` of them. The overlap is the area of the intersection divided by the area of
-/// the union.
+/// The layer moves and scales each anchor by its offsets, clips the anchor to the image, and
+/// removes regions with a side shorter than `min_size` times the scale of the image. Of the
+/// `pre_nms_topn` regions with the highest scores, in descending order, the layer keeps each region
+/// that overlaps no kept region by more than `nms_thresh`, until it has kept `post_nms_topn`
+/// regions. The overlap is the area of the intersection divided by the area of the union.
 ///
-/// The top has a row for each region: 0, left, top, right and bottom edge in pixels. The optional
-/// second top has the scores. The number of rows depends on the values of the bottoms, which the
-/// layer therefore reads on the host; before the first forward pass, there is one row of zeros. The
-/// layer has no gradient; it sets the gradients of its bottoms to zero.
+/// The top has a row for each region: the index of the image, which is 0, and the left, top, right
+/// and bottom edges in pixels. The optional second top holds the scores. The number of rows depends
+/// on the values of the bottoms, which the layer therefore reads on the host; before the first
+/// forward pass, the top has one row of zeros. The layer has no gradient; it sets the gradients of
+/// its bottoms to zero.
 ///
-/// Anchors and defaults are those of Ren, He, Girshick and Sun, Faster R-CNN (2015). The layer serves
-/// as the Python layer `rpn.proposal_layer.ProposalLayer` of py-faster-rcnn, with `feat_stride` and
-/// `scales` in `param_str`, and as the type `Proposal` of other forks, with `proposal_param`.
+/// Anchors and defaults are those of Ren, He, Girshick and Sun, Faster R-CNN (2015). The layer
+/// implements the Python layer `rpn.proposal_layer.ProposalLayer` of py-faster-rcnn, which takes
+/// `feat_stride` and `scales` from `param_str`, and the type `Proposal` of other forks, which has
+/// `proposal_param`.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};
@@ -41,7 +44,7 @@ use crate::proto::Phase;
 pub struct ProposalLayer {
     kind: &'static str,
     settings: Settings,
-    /// The anchors at the first position of the feature map: left, top, right and bottom edge.
+    /// The anchors at the first position of the feature map: left, top, right and bottom edges.
     anchors: Vec<[f32; 4]>,
     has_reshaped: bool,
     proposals: Vec<Proposal>,
@@ -179,8 +182,8 @@ fn anchors(base: f64, ratios: &[f64], scales: &[f64]) -> Vec<[f32; 4]> {
     anchors
 }
 
-/// Returns the edges of an anchor that is shifted, moved and scaled by its offsets, and clipped to an
-/// image of width `image[0]` and height `image[1]`.
+/// Returns the edges of `anchor` after the anchor is shifted by `shift`, moved and scaled by
+/// `offsets`, and clipped to an image of width `image[0]` and height `image[1]`.
 fn moved(anchor: &[f32; 4], shift: [f32; 2], offsets: [f32; 4], image: [f32; 2]) -> [f32; 4] {
     let mut edges = [0.0; 4];
     for axis in [0, 1] {
@@ -194,8 +197,8 @@ fn moved(anchor: &[f32; 4], shift: [f32; 2], offsets: [f32; 4], image: [f32; 2])
     edges
 }
 
-/// Returns the first `limit` proposals that no better proposal overlaps by more than `threshold`; with
-/// a limit of 0, returns all of them.
+/// Returns the first `limit` proposals that overlap no better returned proposal by more than
+/// `threshold`; with a limit of 0, returns all of them.
 fn suppressed(proposals: &[Proposal], threshold: f32, limit: usize) -> Vec<Proposal> {
     let mut kept: Vec<Proposal> = Vec::new();
     for proposal in proposals {

@@ -9,12 +9,12 @@ use std::ops::Range;
 /// Position-sensitive average pooling of regions. The first bottom holds `output_dim · group_size²`
 /// feature maps. The second bottom holds regions of interest, as for
 /// [`RoiPoolingLayer`](super::RoiPoolingLayer). The layer divides each region into `group_size` ×
-/// `group_size` bins. Element (c, i, j) of the top is the mean of bin (i, j) in the feature map `(c ·
-/// group_size + i) · group_size + j`. A bin outside of the feature map is 0. The gradient of the
-/// regions is zero.
+/// `group_size` bins. Element (c, i, j) of the top is the mean of bin (i, j) in the feature map `(c
+/// · group_size + i) · group_size + j`. For a bin outside of the feature map, the top is 0. The
+/// gradient of the regions is zero.
 ///
-/// The layer runs on the host. It comes from R-FCN: Dai, Li, He and Sun, R-FCN: object detection via
-/// region-based fully convolutional networks (2016).
+/// The layer runs on the host. The layer comes from R-FCN: Dai, Li, He and Sun, R-FCN: object
+/// detection via region-based fully convolutional networks (2016).
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};
@@ -39,8 +39,8 @@ pub struct PsroiPoolingLayer {
     groups: usize,
 }
 
-/// A bin of a region, the index of its feature map in the batch, and the index of the element of the
-/// top.
+/// A bin of a region, the index of its feature map among all feature maps of the batch, and the
+/// index of its element of the top.
 struct Bin {
     plane: usize,
     rows: Range<usize>,

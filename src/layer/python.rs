@@ -1,4 +1,4 @@
-//! The Python layer, in whose place a layer of the registry runs.
+//! The Python layer, which a Rust layer of the registry replaces.
 
 use super::prelude::*;
 
@@ -44,8 +44,9 @@ impl PythonParam {
         Self { module: module.into(), layer: layer.into(), param_str: param_str.into() }
     }
 
-    /// Returns the entries of `param_str`, which must be a dictionary in the syntax of YAML or Python
-    /// whose values are numbers, strings, or lists of these. The values have no quotation marks.
+    /// Returns the entries of `param_str`, which must be a dictionary in the syntax of YAML or
+    /// Python whose values are numbers, strings, or lists of these. The returned values have no
+    /// quotation marks.
     ///
     /// ```
     /// use cortado::layer::PythonParam;
@@ -95,7 +96,8 @@ impl PythonParam {
         Ok((unquoted(key), values.collect()))
     }
 
-    /// Returns the numbers of the entry `key` of `param_str`; `None` without such an entry.
+    /// Returns the numbers that the entry `key` of `param_str` holds; `None` if `param_str` has no
+    /// such entry.
     ///
     /// # Errors
     /// Returns [`Error::InvalidData`] if a value of the entry is not a number, or any error from
@@ -114,7 +116,8 @@ impl PythonParam {
         values.iter().map(number).collect::<Result<_>>().map(Some)
     }
 
-    /// Returns the number of the entry `key` of `param_str`; `None` without such an entry.
+    /// Returns the number that the entry `key` of `param_str` holds; `None` if `param_str` has no
+    /// such entry.
     ///
     /// # Errors
     /// Returns [`Error::InvalidData`] if the value of the entry is not exactly one number, or any

@@ -32,7 +32,7 @@ pub struct LayerRegistry<T: Element> {
     python: BTreeMap<(String, String), Constructor<T>>,
 }
 
-/// Layer types of Caffe's forks that cortado refuses, each with what to do.
+/// Layer types of Caffe's forks that cortado refuses, each with the reason and a remedy.
 const REFUSED: [(&str, &str); 1] = [(
     "DenseImageData",
     "cortado does not read pairs of images and label images; convert the images and the label images \
@@ -68,9 +68,9 @@ impl<T: Element> LayerRegistry<T> {
         self
     }
 
-    /// Registers the constructor `make` of the layers that replace the Python layers of class `layer`
-    /// in module `module`. The constructor can read the layer's `param_str` through
-    /// [`PythonParam`](super::PythonParam), which has an example.
+    /// Registers the constructor `make` of the layers that replace the Python layers of class
+    /// `layer` in module `module`. The constructor can read the layer's `param_str` through
+    /// [`PythonParam`](super::PythonParam), whose documentation contains an example.
     #[must_use]
     pub fn with_python<L, F>(mut self, module: &str, layer: &str, make: F) -> Self
     where

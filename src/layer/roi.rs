@@ -2,7 +2,7 @@
 
 use super::prelude::*;
 
-/// A region of an image: the rectangle with the corners `left`, `top` and `right`, `bottom`, in
+/// A region of an image: the rectangle with the corners (`left`, `top`) and (`right`, `bottom`), in
 /// pixels of the image that enters the net.
 pub(super) struct Region {
     /// Index of the image in the batch.
@@ -24,8 +24,8 @@ pub(super) fn region_count<T: Element>(rois: &Blob<T>) -> Result<usize> {
     }
 }
 
-/// Reads the regions in the blob `rois`. Each region has five values: the index of the image, and the
-/// left, top, right and bottom edge.
+/// Reads the regions in the blob `rois`. Each region has five values: the index of the image, and
+/// the left, top, right and bottom edges.
 ///
 /// # Errors
 /// Returns [`Error::InvalidData`], which gives the index of the region, if the index of an image is
@@ -47,8 +47,8 @@ pub(super) fn regions<T: Element>(rois: &Blob<T>, images: usize) -> Result<Vec<R
     data.host()?.chunks_exact(5).enumerate().map(region).collect()
 }
 
-/// Converts a coordinate to an integer. Coordinates far outside of any image are limited, so that
-/// sums of them do not overflow.
+/// Converts a coordinate to an integer. Clamps coordinates far outside of any image, so that sums
+/// of coordinates do not overflow.
 pub(super) fn pixel(coordinate: f32) -> i64 {
     coordinate.clamp(-1.0e9, 1.0e9) as i64
 }

@@ -7,13 +7,13 @@ use super::{
 use std::ops::Range;
 
 /// Maximum pooling of regions. The first bottom holds feature maps. The second bottom holds regions
-/// of interest: rows of the image's index in the batch, and the left, top, right and bottom edge in
-/// pixels of the image. The layer multiplies the edges by `spatial_scale`, rounds them, divides each
-/// region into `pooled_h` × `pooled_w` bins, and computes the maximum of each bin. Bins may overlap.
-/// The top has the shape `[regions, channels, pooled_h, pooled_w]`. A bin outside of the feature map
-/// is 0. The gradient of the regions is zero.
+/// of interest: each row contains the index of the image in the batch, and the left, top, right and
+/// bottom edges in pixels of the image. The layer multiplies the edges by `spatial_scale`, rounds
+/// them, divides each region into `pooled_h` × `pooled_w` bins, and computes the maximum of each
+/// bin. Bins may overlap. The top has the shape `[regions, channels, pooled_h, pooled_w]`. For a
+/// bin outside of the feature map, the top is 0. The gradient of the regions is zero.
 ///
-/// The layer runs on the host. It comes from Fast R-CNN: Girshick, Fast R-CNN (2015).
+/// The layer runs on the host. The layer comes from Fast R-CNN: Girshick, Fast R-CNN (2015).
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};

@@ -41,7 +41,8 @@ impl ShuffleChannelLayer {
         }
     }
 
-    /// Returns the transposition of groups and channels of a group, or its inverse.
+    /// Returns the transposition of the groups and the channels within a group, or the inverse of
+    /// this transposition.
     fn op(&self, shape: &Shape, inverse: bool) -> Result<Permute> {
         let Axis { outer, extent, inner } = Axis::of(shape, 1)?;
         if extent % self.groups != 0 {

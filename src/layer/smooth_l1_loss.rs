@@ -31,9 +31,10 @@ pub struct SmoothL1LossLayer<T: Element> {
     normalization: LossNormalization,
     /// The divisor of the normalization `PRE_FIXED`.
     fixed_divisor: Option<f64>,
-    /// `n / σ²`, with which the layer divides losses and gradients.
+    /// `n / σ²`, by which the layer divides losses and gradients.
     divisor: f64,
-    /// The weighted differences `d` in the data, and the summands of the loss in the diff.
+    /// Scratch blob of the forward pass: first the weighted differences `d`, then `wₒ · (d − c/2)`
+    /// for the clipped differences `c`.
     differences: Blob<T>,
     /// The differences, limited to the range from `−1/σ²` to `1/σ²`: the derivative of `f`, divided
     /// by `σ²`.

@@ -25,8 +25,8 @@ pub struct SoftmaxLossLayer<T: Element> {
     axis: isize,
     ignore: Option<i64>,
     normalization: LossNormalization,
-    /// The divisor of the normalization `PRE_FIXED`. The descriptor of the kernels then has the
-    /// normalization `None`.
+    /// The divisor of the normalization `PRE_FIXED`. With `PRE_FIXED`, the descriptor of the
+    /// kernels has the normalization `None`.
     fixed_divisor: Option<f64>,
     /// Scratch blob for the gradient of the loss, divided by `fixed_divisor`.
     weight: Blob<T>,

@@ -1,4 +1,5 @@
-//! The Upsample layer, which enlarges images by positions of maxima or by repetition.
+//! The Upsample layer, which enlarges images: it moves elements to the positions of maxima, or
+//! repeats elements.
 
 use super::prelude::*;
 use crate::{
@@ -6,14 +7,15 @@ use crate::{
     shape::Shape,
 };
 
-/// Upsampling of images. With two bottoms, the layer is that of SegNet: each element of the first
-/// bottom moves to the position in its plane of the top that the second bottom gives. The other
-/// elements of the top are 0. The second bottom is the second top of a Pooling layer with the method
-/// `MAX`. If several elements move to one position, the layer adds them.
+/// Upsampling of images. With two bottoms, the layer is that of SegNet: the second bottom gives,
+/// for each element of the first bottom, the position in the plane of the top to which the layer
+/// moves the element. The other elements of the top are 0. The second bottom is the second top of a
+/// Pooling layer with the method `MAX`. If several elements move to one position, the layer adds
+/// them.
 ///
 /// The top has the size `upsample_h` × `upsample_w`, or else the size of the bottom multiplied by
-/// `scale`, or by `scale_h` and `scale_w`. `pad_out_h` and `pad_out_w` reduce the height and the width
-/// of the top by 1, for a pooling layer with an odd height or width.
+/// `scale`, or by `scale_h` and `scale_w`. `pad_out_h` and `pad_out_w` reduce the height and the
+/// width of the top by 1, for a pooling layer whose bottom has an odd height or width.
 ///
 /// With one bottom, the layer is that of MobileNet-YOLO: it repeats each element `scale` times along
 /// both axes.
@@ -40,7 +42,7 @@ pub struct UpsampleLayer<T: Element> {
     size: OutputSize,
     /// The positions in the second bottom, as integers.
     positions: Blob<u32>,
-    /// Scratch blob for the rows of a layer with one bottom, repeated horizontally only.
+    /// Scratch blob for a layer with one bottom: the bottom, repeated horizontally only.
     rows: Blob<T>,
 }
 

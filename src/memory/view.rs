@@ -409,7 +409,7 @@ impl<'a, T: Storable, D: Memory> ViewMut<'a, T, D> {
         Ok(DeviceSliceMut { buffer, offset: start, bytes: end - start })
     }
 
-    /// Returns the offset in bytes of the first element in its memory.
+    /// Returns the offset in bytes of the view's first element from the start of the memory.
     #[cfg(feature = "cuda")]
     pub(crate) fn byte_offset(&self) -> usize {
         self.as_view().byte_offset()
@@ -421,7 +421,7 @@ impl<'a, T: Storable, D: Memory> ViewMut<'a, T, D> {
 }
 
 impl<T: Storable, D: Memory> View<'_, T, D> {
-    /// Returns the offset in bytes of the first element in its memory.
+    /// Returns the offset in bytes of the view's first element from the start of the memory.
     #[cfg(feature = "cuda")]
     pub(crate) fn byte_offset(&self) -> usize {
         self.span.bytes::<T>().start

@@ -25,8 +25,8 @@ impl<T: Element> Net<T> {
     /// Runs the forward pass of the layers whose indices are in `layers`, and returns the
     /// contribution of these layers to the objective. A layer and the in-place activation layer
     /// after it may run as one fused kernel if the range contains both layers. The result of the
-    /// fused kernel is bit-identical to the result of two separate kernels, unless a GPU computes the
-    /// kernel by cuBLASLt.
+    /// fused kernel is bit-identical to the result of two separate kernels, unless a GPU computes
+    /// the kernel with cuBLASLt.
     ///
     /// # Errors
     /// Returns [`Error::InvalidData`] if `layers` extends beyond the last layer of the net. If a

@@ -48,13 +48,13 @@ pub(super) fn elu(cx: &mut LayerExport<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Returns whether a Dropout layer of a net for inference copies its bottom.
+/// Returns whether the top of a Dropout layer equals its bottom in a net for inference.
 pub(super) fn keeps_its_bottom(param: &LayerParameter) -> bool {
     let param = param.dropout_param.unwrap_or_default();
     param.scale_train() && !param.sample_weights_test()
 }
 
-/// Exports a Dropout layer that does not copy its bottom.
+/// Exports a Dropout layer whose top differs from its bottom.
 pub(super) fn dropout(cx: &mut LayerExport<'_>) -> Result<()> {
     let param = cx.param.dropout_param.unwrap_or_default();
     if param.sample_weights_test() {

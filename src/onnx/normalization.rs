@@ -43,8 +43,8 @@ pub(super) fn batch_norm(cx: &mut LayerExport<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Exports BN. A net for inference normalizes by the stored statistics, or, in the form of SegNet, by
-/// the statistics of the batch or not at all.
+/// Exports BN. A net for inference normalizes with the stored statistics. In the form of SegNet,
+/// the net normalizes with the statistics of the batch or not at all.
 pub(super) fn bn(cx: &mut LayerExport<'_>) -> Result<()> {
     let (_, statistics, epsilon) = bn_form(cx.param, Phase::Test)?;
     if cx.tops.len() > 1 {
@@ -194,7 +194,7 @@ pub(super) fn mvn(cx: &mut LayerExport<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Exports Normalize as a quotient of `x` and its norm, times the learned factors.
+/// Exports Normalize as the quotient of `x` and its norm, times the learned factors.
 pub(super) fn normalize(cx: &mut LayerExport<'_>) -> Result<()> {
     let param = cx.param.norm_param.clone().unwrap_or_default();
     let (x, rank) = (cx.bottom(0), cx.bottoms[0].shape.len());

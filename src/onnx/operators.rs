@@ -28,7 +28,7 @@ pub(super) fn role(param: &LayerParameter, is_loss: bool) -> Role {
         "Input" | "Data" | "ImageData" | "HDF5Data" | "MemoryData" | "WindowData" => Role::Input,
         "Split" => Role::Alias,
         "Dropout" if elementwise::keeps_its_bottom(param) => Role::Alias,
-        // The number of boxes that DetectionOutput returns depends on values.
+        // The number of boxes that DetectionOutput returns depends on the values of its bottoms.
         "Accuracy" | "DetectionOutput" | "HDF5Output" => Role::LeftOut,
         "Silence" => Role::Silence,
         // The second top of SoftmaxWithLoss holds the probabilities, which the export must compute.

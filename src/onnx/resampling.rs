@@ -9,7 +9,7 @@ use crate::{
     shape::Shape,
 };
 
-/// Exports Interp as products with the matrices of the interpolation along each axis.
+/// Exports Interp as a matrix product with the interpolation weights along each axis.
 pub(super) fn interp(cx: &mut LayerExport<'_>) -> Result<()> {
     let param = cx.param.interp_param.unwrap_or_default();
     let shape = cx.shape(0)?;
@@ -82,8 +82,8 @@ pub(super) fn roi_pooling(cx: &mut LayerExport<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Exports Upsample as a scatter of the elements of each plane to their positions, or, with one
-/// bottom, as a repetition.
+/// Exports Upsample as a scatter of the elements of each plane to their positions, or, for a layer
+/// with one bottom, as a repetition.
 pub(super) fn upsample(cx: &mut LayerExport<'_>) -> Result<()> {
     let (x, from, to) = (cx.bottom(0), cx.bottoms[0].shape.clone(), cx.tops[0].shape.clone());
     let [num, channels, height, width] = [from[0], from[1], from[2], from[3]];
@@ -100,7 +100,7 @@ pub(super) fn upsample(cx: &mut LayerExport<'_>) -> Result<()> {
     let positions = cx.cast_to_integer(&positions);
     let positions = cx.reshape(&positions, &[num, channels, height * width]);
     let updates = cx.reshape(&x, &[num, channels, height * width]);
-    // The number of images may be symbolic.
+    // Read the number of images at run time, because the batch size of the model may be dynamic.
     let shape = cx.node("Shape", &[&x]).value();
     let (start, end) = (cx.integers(&[0]), cx.integers(&[2]));
     let batch = cx.node("Slice", &[&shape, &start, &end]).value();

@@ -107,8 +107,8 @@ pub(super) fn crop_center(cx: &mut LayerExport<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Makes the top a part of the bottom: for each axis in the third list, the elements from an index in
-/// the first list up to an index in the second list.
+/// Makes the top a part of the bottom: along each axis in the third list, the elements from the
+/// corresponding index in the first list up to, but not including, the index in the second list.
 fn slice_axes(cx: &mut LayerExport<'_>, ranges: [Vec<usize>; 3]) {
     let mut y = cx.bottom(0);
     if !ranges[2].is_empty() {

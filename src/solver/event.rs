@@ -83,8 +83,9 @@ pub enum Event<'a> {
         waited_for_processes: Option<f64>,
         /// The number of seconds for which the solver's communication thread exchanged data with
         /// other processes since the previous `Displayed` event; `None` in a run with one process.
-        /// The solver computes during exchanges, and waits only for their ends: computation hides
-        /// `exchanged` minus `waited_for_processes`.
+        /// The solver computes during exchanges, and waits only for exchanges that have not ended
+        /// when it needs the result. Computation therefore hides `exchanged` minus
+        /// `waited_for_processes`.
         exchanged: Option<f64>,
         /// The number of iterations between two `Displayed` events.
         display: usize,

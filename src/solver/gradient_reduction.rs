@@ -14,10 +14,11 @@ use crate::{
     net::Net,
 };
 
-/// The number of bytes from which a gradient is exchanged by itself, in place. Smaller gradients wait
-/// for those of further layers, and are copied to a bucket of at least this number of bytes, because
-/// each bucket costs 2·log₂ P times the latency of an exchange. The limit is the length of the pieces
-/// of [`scaled_sum_tree`]: longer buckets would only leave later.
+/// The size in bytes from which a gradient is exchanged on its own, in place. Smaller gradients
+/// wait for the gradients of further layers, and are copied to a bucket of at least this number of
+/// bytes, because each exchange among P processes costs 2·log₂ P times the latency of a message.
+/// The limit is the length of the pieces of [`scaled_sum_tree`]: a longer bucket would only be sent
+/// later, and would still be split into pieces.
 const BUCKET_BYTES: usize = 1 << 20;
 
 /// The gradients of the train nets of a process, which are added as soon as a layer's backward pass
@@ -28,9 +29,11 @@ pub(super) struct GradientReduction<T: Element> {
     gradients: Vec<Gradient<T>>,
     /// The number of gradients that are complete.
     complete: usize,
-    /// The factor of the sums over all shards: one divided by the number of shards.
+    /// The factor by which the sums over all shards are multiplied: one divided by the number of
+    /// shards.
     scale: T::Acc,
-    /// Complete gradients below [`BUCKET_BYTES`] that have not been sent yet, and their bytes.
+    /// Complete gradients below [`BUCKET_BYTES`] that have not been sent yet, and their total size
+    /// in bytes.
     bucket: Vec<Blob<T>>,
     bucket_bytes: usize,
     sent: Vec<Pending<()>>,
@@ -82,7 +85,8 @@ impl<T: Element> GradientReduction<T> {
             self.complete += 1;
             if processes.size() > 1 {
                 let blob = gradient.blobs[0].share();
-                // Downloads the gradient here, because this thread uses the device.
+                // Download the gradient on this thread, which uses the device, so that the
+                // communication thread accesses only the host side.
                 blob.diff()?.host()?;
                 self.send(blob, processes)?;
             }

@@ -44,7 +44,7 @@ struct CommunicationThread {
 /// The result of a job that the communication thread may not have run yet.
 pub(super) enum Pending<R> {
     Started(Receiver<Result<R>>),
-    /// In a run with one process, the result is there at once.
+    /// In a run with one process, the result is available at once.
     Ready(R),
 }
 

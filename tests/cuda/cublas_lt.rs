@@ -1,5 +1,5 @@
-//! Tests of GEMM by cuBLASLt. On a GPU, the tests use NVIDIA's cuBLASLt; on a simulated GPU, the test
-//! library in `tests/cuda_on_cpu`.
+//! Tests of GEMM with cuBLASLt. On a GPU, the tests use NVIDIA's cuBLASLt; on a simulated GPU, the
+//! test library in `tests/cuda_on_cpu`.
 
 use super::{driver, gpu_with, is_child_with, property};
 use cortado::{
@@ -30,7 +30,8 @@ fn gpu(configure: impl FnOnce(CudaBuilder) -> CudaBuilder) -> Option<CudaDevice>
     gpu_with(0, |builder| configure(with_library(builder).gemm_backend(GemmBackend::CublasLt)))
 }
 
-/// Returns the functions that compute `C ← function(A·B + bias)` with 8 × 8 matrices.
+/// Returns the names of the GPU functions that compute `C ← function(A·B + bias)` with 8 × 8
+/// matrices.
 fn functions<T: cortado::Element>(
     device: &CudaDevice,
     function: Option<Unary<T::Acc>>,
@@ -112,7 +113,7 @@ fn cublas_lt_is_the_default_from_compute_capability_9_0() {
     let name = "cublas_lt::cublas_lt_is_the_default_from_compute_capability_9_0";
     or_skip!(driver());
     if !is_child_with(name, &[("CUDA_ON_CPU_CAPABILITY", "90")]) {
-        // GPUs of compute capability 8.0 use the built-in kernels.
+        // By default, GPUs of compute capability 8.0 use the built-in kernels.
         let device = gpu_with(0, with_library).unwrap();
         assert_eq!([property(&device, "cuBLASLt"), property(&device, BUILTIN)], [None, None]);
         return;
@@ -125,7 +126,7 @@ fn cublas_lt_is_the_default_from_compute_capability_9_0() {
         gpu_with(0, |builder| with_library(builder).gemm_backend(GemmBackend::Builtin)).unwrap();
     assert_eq!([property(&builtin, "cuBLASLt"), property(&builtin, BUILTIN)], [None, None]);
     assert!(!functions::<f32>(&builtin, None).contains(&"cublasLtMatmul"));
-    // A net has the same results within the kit's error bounds.
+    // The results of a net are within the kit's error bounds.
     Kit::new().check(&default, "lenet").unwrap();
 }
 
@@ -139,7 +140,7 @@ fn an_environment_variable_replaces_the_default_gemm_backend() {
     }
     let device = gpu_with(0, with_library).unwrap();
     assert_eq!([property(&device, "cuBLASLt"), property(&device, BUILTIN)], [None, None]);
-    // An explicit choice precedes the environment variable.
+    // An explicit choice takes precedence over the environment variable.
     assert!(property(&gpu(|builder| builder).unwrap(), "cuBLASLt").is_some());
 }
 
@@ -155,7 +156,7 @@ fn an_unknown_gemm_backend_in_the_environment_is_an_error() {
     }
 }
 
-/// Returns the error of a device that requires cuBLASLt.
+/// Opens a device that requires cuBLASLt, which must fail, and returns the error message.
 fn error_of_required(path: &Path) -> String {
     let builder = CudaDevice::builder().driver_path(driver().unwrap()).cublas_path(path);
     builder.gemm_backend(GemmBackend::CublasLt).open(0).unwrap_err().to_string()

@@ -1,5 +1,5 @@
-//! Tests of the layers of the SSD fork for cases that OpenCV, with which `tests/opencv.rs` compares
-//! these layers, does not support, and of errors.
+//! Tests of the layers of the SSD fork: errors, and cases that OpenCV does not support.
+//! `tests/opencv.rs` compares the other cases with OpenCV.
 
 use cortado::{CpuDevice, Net, Result, proto};
 
@@ -69,7 +69,7 @@ fn prior_box(param: &str) -> Result<Net<f32>> {
 
 #[test]
 fn prior_boxes_have_whole_sizes_in_pixels() {
-    // The fork truncates 4.9 and 9.9 to 4 and 9, and the mean size is 6.
+    // The fork truncates 4.9 and 9.9 to 4 and 9, and the geometric mean of 4 and 9 is 6.
     let mut net = prior_box("min_size: 4.9 max_size: 9.9 variance: [0.1, 0.2, 0.3, 0.4]").unwrap();
     net.forward().unwrap();
     let mut want = Vec::new();
@@ -157,7 +157,8 @@ fn corner_size_offsets_are_multiples_of_the_prior_boxs_size() {
 
 #[test]
 fn the_factor_eta_lowers_the_overlap_threshold_after_each_box() {
-    // Boxes of the same width, shifted by a quarter: neighbours overlap by 0.6, others by 1/3.
+    // Boxes of the same width, shifted by a quarter of the width: neighbours overlap by 0.6, others
+    // by 1/3.
     let edges = |i: usize| [0.25 * i as f32, 0.0, 0.25 * i as f32 + 1.0, 1.0];
     let priors: Vec<f32> = (0..3).flat_map(edges).chain([0.1; 12]).collect();
     let labels = |param: &str| {
@@ -204,7 +205,8 @@ fn invalid_detections_are_refused() {
         let error = net(&(inputs + &layer)).err().unwrap_or_else(|| panic!("{layer}")).to_string();
         assert!(error.contains("layer `y`") && error.contains(want), "{error}");
     }
-    // The prior box of the Input layer is empty, and its size is a divisor of the offsets.
+    // The prior box of the Input layer has the width and height 0, which the code type CENTER_SIZE
+    // does not allow.
     let mut net = detection_output(1, "code_type: CENTER_SIZE").unwrap();
     set(&net, "p", &[0.5, 0.5, 0.5, 0.5, 0.1, 0.1, 0.1, 0.1]);
     net.reshape().unwrap();

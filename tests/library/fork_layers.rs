@@ -104,7 +104,7 @@ fn axpy_scales_channels_and_adds() {
     assert_close(&forward(&mut net), &expected, "Axpy");
 }
 
-/// Returns the mean and the variance of channel `channel` of `x`, of the shape 2 × 3 × 4.
+/// Returns the mean and the variance of channel `channel` of `x`, which has the shape 2 × 3 × 4.
 fn moments(x: &[f64], channel: usize) -> (f64, f64) {
     let values = (0..24).filter(|i| i / 4 % 3 == channel).map(|i| x[i]);
     let mean = values.clone().sum::<f64>() / 8.0;
@@ -171,7 +171,7 @@ fn upsample_moves_elements_to_the_maxima_of_pooling() {
     let y = forward(&mut net);
     for plane in 0..4 {
         for position in 0..20 {
-            // The maximum of each window of pooling stays, and the rest becomes 0.
+            // The maximum of each pooling window stays, and the other elements become 0.
             let (row, column) = (position / 4 / 2 * 2, position % 4 / 2 * 2);
             let window =
                 [(row, column), (row + 1, column), (row, column + 1), (row + 1, column + 1)];
@@ -206,7 +206,7 @@ fn crop_center_removes_both_ends_of_each_axis() {
 fn interp_crops_shrinks_and_zooms() {
     let layer = "type: 'Interp' interp_param { pad_beg: -1 pad_end: -2 shrink_factor: 2 }";
     let (mut net, x) = net_of(&[&[1, 2, 8, 6]], layer, Phase::Test);
-    // 5 rows and 3 columns remain, of which every second stays.
+    // The crop leaves 5 rows and 3 columns, of which the layer keeps every second row and column.
     let source = |i: usize| i / 6 * 48 + (1 + i % 6 / 2 * 2) * 6 + 1 + i % 2 * 2;
     let expected: Vec<f64> = (0..12).map(|i| x[0][source(i)]).collect();
     assert_close(&forward(&mut net), &expected, "shrink");

@@ -221,7 +221,8 @@ fn training_with_fused_layers_is_bit_identical() {
     assert!(fused_weights == weights, "weights differ");
 }
 
-/// A fused layer removes its activation from the range of layers that remain.
+/// After a fused layer, the range of the layers that have not run yet no longer contains the
+/// activation.
 #[test]
 fn an_inner_product_is_fused_only_if_it_has_a_bias() {
     let layers_left = |text: &str| {

@@ -73,8 +73,8 @@ fn net_definitions_are_refused_as_by_caffe() {
 }
 
 /// Returns whether a definition has a layer type that only Caffe supports. Layers of the type
-/// `Conv` or without a type are not counted, because Caffe does not support them either, nor Python
-/// layers, for which cortado has an error of its own.
+/// `Conv` or without a type are not counted, because Caffe does not support them either. Python
+/// layers are not counted, because cortado has a separate error for them.
 fn has_unsupported_layer(net: &NetParameter, registry: &LayerRegistry<f32>) -> bool {
     let is_known =
         |kind: &str| ["Conv", "Python", ""].contains(&kind) || registry.kinds().any(|k| k == kind);

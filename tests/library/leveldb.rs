@@ -1,4 +1,4 @@
-//! Tests of LevelDB databases, which LevelDB itself wrote through PyPI's package plyvel.
+//! Tests of LevelDB databases, which LevelDB itself wrote through the Python package plyvel.
 
 use cortado::{
     CpuDevice, Net,

@@ -163,8 +163,8 @@ const REFUSED: [(&str, &str); 26] = [
     ("unknown_regularization", "unknown regularization_type `L3`"),
 ];
 
-/// Solvers that Caffe refuses and cortado accepts: with a negative gamma, the policy `sigmoid`
-/// lowers the learning rate, which is its use.
+/// Solver definitions that Caffe refuses and cortado accepts: only with a negative gamma does the
+/// policy `sigmoid` lower the learning rate, as it should.
 const ACCEPTED_ONLY_BY_CORTADO: [&str; 1] = ["sigmoid_gamma_negative"];
 
 #[test]

@@ -37,8 +37,8 @@ struct TraceFile {
 }
 
 impl TraceFile {
-    /// Decodes `json`, and checks that each event has the fields that "Trace Event Format"
-    /// requires of its phase.
+    /// Decodes `json`, and checks that each event has the fields that "Trace Event Format" requires
+    /// for its phase.
     fn decode(json: &str) -> Self {
         let json: Value = serde_json::from_str(json).unwrap();
         let (mut events, mut thread_names, mut process_names) =
@@ -78,7 +78,7 @@ impl TraceFile {
         self.events.iter().filter(|event| event.category == category).collect()
     }
 
-    /// Asserts that two events of a row are nested or disjoint.
+    /// Asserts that any two events of a row are nested or disjoint.
     fn assert_nested(&self) {
         let mut rows: BTreeMap<_, Vec<&Event>> = BTreeMap::new();
         for event in &self.events {
@@ -130,14 +130,15 @@ fn a_trace_of_lenet_training_matches_the_counters_the_ledger_and_the_net() {
     file.assert_nested();
 
     // Every kernel call has one span on the thread that called the kernel, and one span on the
-    // queue. The device counts the kernels itself.
+    // queue. The expected number comes from the device's own counter.
     let kernels = usize::try_from(after.kernels - before.kernels).unwrap();
     let on_queue = |event: &&&Event| event.args.get("kernel").is_some();
     assert_eq!(file.of_category("kernel").len(), kernels);
     assert_eq!(file.of_category("device").iter().filter(on_queue).count(), kernels);
     assert!(file.of_category("fallback").is_empty());
 
-    // The copied bytes are those of the ledger, and the uploads those that the device counts.
+    // The trace has the same transfers and bytes as the ledger, and as many uploads as the device
+    // counts.
     let transfers = file.of_category("transfer");
     for kind in [EventKind::Upload, EventKind::Download] {
         let copies: Vec<_> =
@@ -168,7 +169,7 @@ fn a_trace_of_lenet_training_matches_the_counters_the_ledger_and_the_net() {
     assert_eq!(forward.keys().cloned().collect::<BTreeSet<_>>(), layer_names());
     assert!(forward.values().all(|&count| count == ITERATIONS), "{forward:?}");
 
-    // Each iteration has one solver update, within its own span.
+    // Each iteration has one solver update, whose span lies within the span of the iteration.
     let iterations: Vec<_> =
         file.events.iter().filter(|event| event.name.starts_with("iteration ")).collect();
     assert_eq!(iterations.len(), ITERATIONS);

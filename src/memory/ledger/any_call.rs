@@ -25,8 +25,8 @@ impl AnyCall {
         Self::new(name, (method, name), [method, name, name, name])
     }
 
-    /// Enters a call of the kernel `name`, whose default implementation runs `kernels` and `unary`.
-    /// Ledgers record the kernel `unary` under the name `activation`.
+    /// Marks the start of a call of the kernel `name`, whose default implementation runs `kernels`
+    /// and `unary`. Ledgers record the kernel `unary` under the name `activation`.
     #[track_caller]
     pub(crate) fn enter_fused(
         name: &'static str,

@@ -304,7 +304,7 @@ fn replace_policy(subject: Subject, policy: Policy) -> Policy {
 
 impl KernelCall {
     /// Attributes the calling thread's transfers to this kernel call until the returned guard is
-    /// dropped. Open traces record the time until then as the span of the kernel.
+    /// dropped. Open traces record the time until the guard is dropped as the span of the kernel.
     pub fn enter(self) -> KernelScope {
         self.enter_at(LedgerContext::span_start)
     }
@@ -460,9 +460,9 @@ pub(in crate::memory) fn transfer_event(
     watched_transfer_event(&device, kind, bytes, &mut || copy.take().map_or(Ok(()), |copy| copy()))
 }
 
-/// Like [`transfer_event`], for a thread that has a [`Watch`]. `watched_transfer_event` calls `copy`
-/// at most once. The closures are trait objects, so that `watched_transfer_event` is compiled once
-/// and not for every caller.
+/// Like [`transfer_event`], but for a process in which a [`Watch`] exists. `watched_transfer_event`
+/// calls `copy` at most once. The closures are trait objects, so that `watched_transfer_event` is
+/// compiled once and not for every caller.
 #[track_caller]
 fn watched_transfer_event(
     device: &dyn Fn() -> String,

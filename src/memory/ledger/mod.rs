@@ -4,8 +4,8 @@
 //! - A policy applies to the thread that set it, until the guard of the policy is dropped.
 //! - A transfer is attributed to the running kernel and the call site of the kernel. Outside of
 //!   kernels, a transfer is attributed to the code that accessed the memory.
-//! - The ledger context of a thread also contains the open [traces](super::trace), which record when
-//!   a program does what.
+//! - The ledger context of a thread also contains the open [traces](super::trace), which record
+//!   what a program does, and when.
 //! - While no ledger or trace is open and no policy is set in the process, the overhead per kernel or
 //!   transfer is one relaxed atomic load.
 

@@ -67,13 +67,13 @@ pub fn span(name: &'static str) -> SpanGuard {
     SpanGuard { start: start(), name, number: None }
 }
 
-/// Like [`span`], but for the step with the number `number`, such as that of an iteration.
+/// Like [`span`], but for a step with a number, such as the number of an iteration.
 #[cfg(feature = "net")]
 pub(crate) fn numbered_span(name: &'static str, number: usize) -> SpanGuard {
     SpanGuard { start: start(), name, number: u64::try_from(number).ok() }
 }
 
-/// A guard that ends the span of [`span`] when it is dropped.
+/// A guard for the span that [`span`] starts. The span ends when the guard is dropped.
 #[must_use = "dropping the guard ends the span"]
 pub struct SpanGuard {
     start: SpanStart,
@@ -99,7 +99,8 @@ pub(crate) fn start() -> SpanStart {
 }
 
 impl SpanStart {
-    /// Records the span of the work that `work` returns in the open traces of the calling thread.
+    /// Records the span in the open traces of the calling thread. The closure `work` returns the
+    /// work that the span measures.
     #[inline]
     pub(crate) fn finish(self, work: impl FnOnce() -> Work) {
         if let Some(start) = self.0 {
@@ -118,7 +119,8 @@ pub(crate) fn collect() -> crate::error::Result<()> {
     if !is_watched() {
         return Ok(());
     }
-    // Clone the traces, because a queue's work may read the ledger context.
+    // Clone the traces, because `Trace::collect` may run a queue's work, which may access the
+    // ledger context.
     let traces = with_context(|context| context.traces.clone());
     traces.iter().try_for_each(Trace::collect)
 }

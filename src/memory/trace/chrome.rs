@@ -51,7 +51,8 @@ struct Events<'a> {
 impl Events<'_> {
     /// Writes the start of an event: its phase, process and thread.
     fn start(&mut self, phase: char, thread: u64) {
-        // The array starts with an opening bracket and a line break.
+        // A comma precedes every event except the first, which follows the opening bracket and a
+        // line break.
         if !self.json.ends_with("[\n") {
             self.json.push_str(",\n");
         }

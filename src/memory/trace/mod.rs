@@ -3,10 +3,11 @@
 //! - A [`Trace`] is a value that the caller opens on a thread, like a
 //!   [`Ledger`](crate::ledger::Ledger). Data threads and pool threads that work for the thread
 //!   record spans, too.
-//! - Kernels, transfers, layers, waits and the training loop record spans themselves. [`span`] adds
-//!   a span of the program.
+//! - Kernels, transfers, layers, waits and the training loop record spans themselves. With
+//!   [`span`], a program adds spans of its own.
 //! - [`Trace::record_queue`] adds a row with the times that a device measures.
-//! - While no trace is open, a kernel call or a pass of a layer costs one relaxed atomic load.
+//! - While no trace is open, the overhead per kernel call or pass of a layer is one relaxed atomic
+//!   load.
 
 mod chrome;
 mod options;

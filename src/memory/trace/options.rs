@@ -21,8 +21,9 @@ pub struct TraceOptions {
     pub max_spans: usize,
     /// The rank of this process among the processes of a run, which is the process id in the file.
     pub rank: usize,
-    /// The time from which the spans count; the time at which the trace is created if the origin is
-    /// `None`. If all processes of a run use the same origin, their files show the same time line.
+    /// The time from which the starts of spans are measured. If the origin is `None`, the starts
+    /// are measured from the time at which the trace is created. If all processes of a run use the
+    /// same origin, the spans of all their files lie on one time axis.
     pub origin: Option<SystemTime>,
 }
 

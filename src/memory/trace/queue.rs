@@ -6,11 +6,11 @@ use crate::{error::Result, memory::memory_trait::Memory};
 impl Trace {
     /// Makes the queue of `device` a row of the trace, and starts to record the spans that the
     /// device measures. Returns whether the device can measure spans. Forked queues, such as those
-    /// that upload batches, do not record. Recording slows the queue down.
+    /// that upload batches, do not record spans. Recording slows the queue down.
     ///
-    /// A solver collects the spans after each iteration. Other programs call
-    /// [`collect`](Self::collect), so that the device's memory for spans stays bounded, and at the
-    /// end [`end_queues`](Self::end_queues).
+    /// A solver collects the spans after each iteration. Other programs must call
+    /// [`collect`](Self::collect) regularly, so that the device's memory for spans stays bounded,
+    /// and [`end_queues`](Self::end_queues) at the end.
     ///
     /// # Errors
     /// Returns any error from [`Memory::record_spans`].

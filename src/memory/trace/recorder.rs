@@ -46,7 +46,8 @@ pub struct Trace(Arc<Recorder>);
 
 struct Recorder {
     options: TraceOptions,
-    /// The time at which the trace was created, and the time of the span origin before that.
+    /// The time at which the trace was created, and the time from the origin of the trace to the
+    /// creation.
     start: (Instant, Duration),
     spans: Mutex<Spans>,
     queues: Mutex<Vec<Queue>>,
@@ -102,7 +103,7 @@ impl Trace {
         self.0.options.rank
     }
 
-    /// Returns the recorded spans, in the order in which they ended on each row.
+    /// Returns the recorded spans. The spans of each row are in the order in which they ended.
     pub fn spans(&self) -> Vec<Span> {
         self.0.spans.lock().spans.clone()
     }
@@ -122,7 +123,8 @@ impl Trace {
         self.0.options.max_spans
     }
 
-    /// Returns the rows of the trace and their names: those of threads and those of device queues.
+    /// Returns the rows of the trace with their names: first the rows of threads, then the rows of
+    /// device queues.
     pub fn rows(&self) -> Vec<(Row, String)> {
         let threads = self.0.spans.lock().threads.clone();
         let threads = threads.into_iter().map(|(thread, name)| (Row::Thread(thread), name));
@@ -138,8 +140,8 @@ impl Trace {
         self.0.queues.lock().push(Queue { start, is_recording: true, recorder });
     }
 
-    /// Waits for all queues of [`record_queue`](Self::record_queue), and moves their spans to the
-    /// trace.
+    /// Waits for all queues that [`record_queue`](Self::record_queue) has added, and moves the
+    /// spans of these queues to the trace.
     ///
     /// # Errors
     /// Returns the error of failed work in a queue, like
@@ -240,7 +242,7 @@ impl fmt::Debug for Trace {
 }
 
 thread_local! {
-    /// The number of the thread in all traces of the process.
+    /// The number of the thread, which is the same in all traces of the process.
     static THREAD: u64 = {
         static COUNT: AtomicU64 = AtomicU64::new(1);
         COUNT.fetch_add(1, Relaxed)

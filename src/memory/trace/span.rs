@@ -48,7 +48,7 @@ impl Span {
 pub enum Row {
     /// A thread of this process. The numbers of threads start at 1.
     Thread(u64),
-    /// A device queue, by the order of the calls of
+    /// A device queue. The numbers of queues start at 0, in the order of the calls of
     /// [`Trace::record_queue`](super::Trace::record_queue).
     Queue(usize),
 }
@@ -74,8 +74,8 @@ pub enum Work {
         /// Whether the kernel ran on the host because the device does not override the kernel.
         is_fallback: bool,
     },
-    /// A copy between host and device. The span includes the wait for earlier work of the queue, if
-    /// the device waits.
+    /// A copy between host and device. If the copy waits for earlier work of the queue, the span
+    /// includes the wait.
     Transfer {
         /// Direction of the copy: upload or download.
         kind: EventKind,
@@ -87,9 +87,9 @@ pub enum Work {
         /// kernels.
         cause: KernelCall,
     },
-    /// A wait of the thread.
+    /// A wait of a thread.
     Wait(Wait),
-    /// The part of a thread in a parallel region.
+    /// A thread's part of the work of a parallel region.
     Region {
         /// The kernel call whose work the thread did; `None` outside of kernels.
         kernel: Option<KernelCall>,
@@ -100,7 +100,7 @@ pub enum Work {
     Step {
         /// Name of the step.
         name: &'static str,
-        /// Number of the step, such as that of the iteration.
+        /// Number of the step, such as the number of an iteration.
         number: Option<u64>,
     },
 }
@@ -114,7 +114,7 @@ pub enum Pass {
     Backward,
 }
 
-/// What a thread waits for.
+/// The event for which a thread waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Wait {

@@ -74,7 +74,7 @@ mod tests {
         NetParameter { layer: vec![layer], ..Default::default() }
     }
 
-    /// The bytes are those of the IEEE formats: sign, exponent and fraction.
+    /// The bytes are written by hand from the IEEE formats: sign, exponent and fraction.
     #[test]
     fn raw_values_become_numbers_without_rounding() {
         let mut net = net(vec![
