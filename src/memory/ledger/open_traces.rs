@@ -74,6 +74,17 @@ pub(crate) fn numbered_span(name: &'static str, number: usize) -> SpanGuard {
 }
 
 /// A guard for the span that [`span`] starts. The span ends when the guard is dropped.
+///
+/// ```
+/// use cortado::trace::{self, Trace};
+///
+/// let trace = Trace::new();
+/// let _guard = trace.open();
+/// let span = trace::span("train");
+/// assert_eq!(trace.spans().len(), 0);
+/// drop(span);
+/// assert_eq!(trace.spans().len(), 1);
+/// ```
 #[must_use = "dropping the guard ends the span"]
 pub struct SpanGuard {
     start: SpanStart,

@@ -44,6 +44,16 @@ impl Span {
 
 /// A row of a trace. The spans of a thread are nested or disjoint, and those of a queue are
 /// disjoint.
+///
+/// ```
+/// use cortado::trace::{self, Row, Trace};
+///
+/// let trace = Trace::new();
+/// let guard = trace.open();
+/// drop(trace::span("here"));
+/// drop(guard);
+/// assert!(matches!(trace.spans()[0].row, Row::Thread(number) if number >= 1));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Row {
     /// A thread of this process. The numbers of threads start at 1.
@@ -53,7 +63,14 @@ pub enum Row {
     Queue(usize),
 }
 
-/// The work that a [`Span`] measures.
+/// The work that a [`Span`] measures. Its text is the name that the timeline shows.
+///
+/// ```
+/// use cortado::trace::Work;
+///
+/// let step = Work::Step { name: "iteration", number: Some(7) };
+/// assert_eq!(step.to_string(), "iteration 7");
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Work {
@@ -106,6 +123,13 @@ pub enum Work {
 }
 
 /// The direction of a layer's pass.
+///
+/// ```
+/// use cortado::trace::{Pass, Work};
+///
+/// let work = Work::Layer { name: "conv1".into(), fused: None, pass: Pass::Backward };
+/// assert_eq!(work.to_string(), "conv1 backward");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Pass {
     /// The forward pass.
@@ -115,6 +139,12 @@ pub enum Pass {
 }
 
 /// The event for which a thread waits.
+///
+/// ```
+/// use cortado::trace::{Wait, Work};
+///
+/// assert_eq!(Work::Wait(Wait::Batch).to_string(), "wait for a batch");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Wait {
