@@ -67,13 +67,13 @@ pub struct Detection {
     pub label: Option<String>,
     /// Score of the class; a probability in SSD.
     pub score: f32,
-    /// Left, top, right and bottom edge of the object, in pixels of the image. Edges may lie
+    /// Left, top, right and bottom edges of the object, in pixels of the image. Edges may lie
     /// outside the image.
     pub edges: [f32; 4],
 }
 
 impl Detection {
-    /// Returns the label, or else the index of the class.
+    /// Returns the label, or the index of the class if there is no label.
     pub fn class_name(&self) -> String {
         self.label.clone().unwrap_or_else(|| self.class.to_string())
     }
@@ -158,8 +158,8 @@ impl Detector {
         Ok(self)
     }
 
-    /// Finds objects with a score of at least `threshold` in a JPEG or PNG image. Returns the object
-    /// with the highest score first.
+    /// Finds objects with a score of at least `threshold` in an image of any format that
+    /// [`Image::read`] supports. Returns the objects by descending score.
     ///
     /// # Errors
     /// Errors of [`Image::read`], with the file's name; errors of the net.

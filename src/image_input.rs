@@ -1,4 +1,5 @@
-//! The input of a net that takes one image: conversion of an image to the values of the input blob.
+//! The input of a net that takes one image, and the conversion of an image to the values of the
+//! input blob.
 
 use crate::{
     blob::Blob,
@@ -109,14 +110,14 @@ pub(crate) struct ImageInput {
 }
 
 impl ImageInput {
-    /// Reshapes the only input of a net to one image. `user` is the kind of program that needs the
-    /// net, for errors.
+    /// Reshapes the only input of a net to one image. `user` names the kind of program that needs
+    /// the net, such as `detector`, in error messages.
     ///
     /// # Errors
     /// Returns [`Error::InvalidData`] unless the net has one Input layer with one top, and
     /// [`Error::Shape`] unless the input has four axes and one or three channels. Returns an error
-    /// if the mean does not match the number of channels, or errors of [`proto::read_binary`] for a
-    /// mean image.
+    /// if the mean does not match the number of channels, and the errors of [`proto::read_binary`]
+    /// for a mean image.
     pub(crate) fn new(
         net: &mut Net<f32>,
         preprocessing: &Preprocessing,
@@ -140,8 +141,8 @@ impl ImageInput {
         Image::read(path, if self.shape[0] == 3 { Color::Bgr } else { Color::Gray })
     }
 
-    /// Resizes `image` to the size of the net's input, and writes its pixels to the input blob.
-    /// Errors name the operation `operation`.
+    /// Resizes `image` to the size of the net's input, and writes its pixels to the input blob. The
+    /// error for a wrong number of channels starts with `operation`.
     ///
     /// # Errors
     /// Returns [`Error::Shape`] if the image and the net's input differ in their number of channels.

@@ -31,8 +31,8 @@ pub trait Source: Send {
     fn describe(&self) -> String;
 
     /// Returns the number of records in one pass over the source; `None` if the number is unknown.
-    /// A source that counts its records returns `None` until the last record of the first pass was
-    /// read.
+    /// A source that counts its records returns `None` until the last record of the first pass has
+    /// been read.
     fn records(&self) -> Option<u64>;
 
     /// Reads the next record into `record` and reuses the buffers of `record`.

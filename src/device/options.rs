@@ -14,9 +14,9 @@ use std::str::FromStr;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum GemmBackend {
-    /// cuBLASLt if the GPU has compute capability 9.0 or later and cuBLASLt is found, else the
-    /// built-in kernels. The environment variable `CORTADO_GEMM_BACKEND` replaces this choice by one
-    /// of the names `builtin`, `cublas` and `cublaslt`.
+    /// cuBLASLt if the GPU has compute capability 9.0 or later and cuBLASLt is found, and otherwise
+    /// the built-in kernels. The environment variable `CORTADO_GEMM_BACKEND` replaces this choice
+    /// with the backend that it names: `builtin`, `cublas` or `cublaslt`.
     #[default]
     Auto,
     /// The built-in GEMM kernels of this crate.
@@ -25,8 +25,8 @@ pub enum GemmBackend {
     /// else from the loader's search path or `/usr/local/cuda/lib64`. cuBLAS computes `gemm` and
     /// `gemm_batched`; `gemv` and convolutions use the built-in kernels.
     Cublas,
-    /// NVIDIA's cuBLASLt, loaded like cuBLAS. cuBLASLt computes the same kernels as cuBLAS. The
-    /// built-in kernels compute GEMMs for which cuBLASLt has no algorithm.
+    /// NVIDIA's cuBLASLt, loaded like cuBLAS. cuBLASLt computes the same kernels as cuBLAS, and
+    /// `gemm_with_bias`. The built-in kernels compute GEMMs for which cuBLASLt has no algorithm.
     CublasLt,
 }
 

@@ -31,14 +31,16 @@ macro_rules! kernels {
             trait Blas {
                 // `declare_family!` does not declare `gemm_with_bias`, because its default
                 // implementation runs several kernels of the device.
-                /// `C ← function(α·op(A)·op(B) + β·C + bias)`, where `bias` has one element for each
-                /// column of `C`, and `C` has no gaps between rows. Without `function`, the kernel
-                /// only adds the bias. The default implementation runs [`gemm`](Self::gemm),
-                /// [`broadcast`](Elementwise::broadcast) and [`unary`](Elementwise::unary).
+                /// `C ← function(α·op(A)·op(B) + β·C + bias)`, where `bias` has one element for
+                /// each column of `C`, and `C` has no gaps between rows. Without `function`, the
+                /// kernel stores the sum as it is. The default implementation runs
+                /// [`gemm`](Self::gemm), [`broadcast`](Elementwise::broadcast) and
+                /// [`unary`](Elementwise::unary).
                 ///
-                /// An override saves passes over `C`. It may leave out the roundings to `T` between
-                /// the three steps, so that each element is rounded once. ReLU with the slope 0 may
-                /// return 0 or NaN for −∞, and must return NaN for NaN.
+                /// An override can save passes over `C` by combining the three steps. The override
+                /// may leave out the roundings to `T` between the steps, so that each element is
+                /// rounded once. ReLU with the slope 0 may return 0 or NaN for −∞, and must return
+                /// NaN for NaN.
                 ///
                 /// Lengths: `a` and `b` have at least the lengths that [`Gemm::spans`] returns,
                 /// `bias` has n elements, and `c` has m·n.

@@ -10,8 +10,8 @@ use crate::{
 /// `y[n, c, …] = a[n, c] · x[n, c, …] + b[n, c, …]`. The bottoms are a, x and b. The bottom a has
 /// the shape `[num, channels]`, which may be followed by extents of 1.
 ///
-/// The layer comes from Caffe's fork for SENet: Hu, Shen and Sun, Squeeze-and-excitation networks
-/// (2018).
+/// The layer comes from the fork of Caffe for SENet: Hu, Shen and Sun, Squeeze-and-excitation
+/// networks (2018).
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};
@@ -37,7 +37,8 @@ impl AxpyLayer {
     }
 }
 
-/// Returns the axis of all channels of all images of `x`, and checks the shape of `a`.
+/// Returns an axis with one element for each channel of each image of `x`, after checking the shape
+/// of `a`.
 fn axis(a: &Shape, x: &Shape) -> Result<Axis> {
     let fits = a.len() >= 2 && x.len() >= 2 && a[..2] == x[..2];
     if !fits || a[2..].iter().any(|&extent| extent != 1) {

@@ -17,10 +17,11 @@ use crate::{
 ///   optional second top holds the mean, and an optional third top the variance. With `INFERENCE`,
 ///   `y = scale · x + shift`.
 /// - **TSN and PSPNet** (fields `slope_filler`, `bias_filler`, `momentum`, `eps` and `frozen`): the
-///   third parameter is the stored mean, and the fourth the stored variance. Each batch changes a
-///   stored value v to `momentum · v + (1 − momentum) · (value of the batch)`. The layer uses the
-///   stored values in the TEST phase and if `frozen` is true. The solver does not change the third and
-///   the fourth parameter, nor any parameter of a frozen layer.
+///   third parameter is the stored mean, and the fourth the stored variance. In the TRAIN phase,
+///   unless `frozen` is true, each batch changes a stored value v to `momentum · v + (1 − momentum)
+///   · (value of the batch)`. The layer uses the stored values in the TEST phase and if `frozen` is
+///   true. The solver changes neither the third nor the fourth parameter, nor any parameter of a
+///   frozen layer.
 ///
 /// A layer without any of these fields has the form of TSN and PSPNet if the definition has more than
 /// two `param` entries, and otherwise the form of SegNet.
@@ -67,7 +68,7 @@ pub(crate) enum BnForm {
     },
 }
 
-/// The statistics by which a BN layer normalizes.
+/// The kind of statistics by which a BN layer normalizes.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Statistics {
     Batch,
@@ -75,7 +76,7 @@ pub(crate) enum Statistics {
     None,
 }
 
-/// Returns the form, the statistics and the constant that is added to the variance.
+/// Returns the form, the kind of statistics and the constant that is added to the variance.
 ///
 /// # Errors
 /// Returns [`Error::InvalidData`] if the definition has fields of both forms, or if `momentum` or
@@ -156,7 +157,8 @@ impl<T: Element> BnLayer<T> {
         })
     }
 
-    /// Computes the mean and the variance of the batch, and changes the stored values.
+    /// Computes the mean and the variance of the batch, and updates the stored values, if the layer
+    /// has any.
     fn compute_statistics(&self, device: &AnyDevice, op: &Standardize, x: &Blob<T>) -> Result<()> {
         let (x, mut mean, mut variance) =
             (x.data()?, self.mean.data_mut()?, self.variance.data_mut()?);
@@ -177,7 +179,7 @@ impl<T: Element> BnLayer<T> {
         }
     }
 
-    /// Returns the blob that holds the values that the layer multiplies by the scale.
+    /// Returns the blob of the values that the layer multiplies by the scale.
     fn normalized<'a>(&'a self, bottom: &'a Blob<T>, top: &Blob<T>) -> &'a Blob<T> {
         match self.statistics {
             Statistics::None => self.saved_input.input(bottom, top),
@@ -295,7 +297,7 @@ impl<T: Element> Layer<T> for BnLayer<T> {
             let dy = Src::InPlace;
             return device.standardize_backward(&op, x.view(), mean, variance, dy, dx.view_mut());
         }
-        // The stored statistics do not depend on the bottom.
+        // The stored statistics do not depend on the bottom, so the gradient has no terms for them.
         let (shift, power) = (T::acc(op.epsilon), T::acc(-0.5));
         let inverse_root = Unary::PowAffine { scale: one, shift, power };
         let mut factor = self.inverse_deviation.data_mut()?;

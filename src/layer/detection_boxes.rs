@@ -4,16 +4,16 @@
 use super::prelude::*;
 use crate::proto::{NonMaximumSuppressionParameter, prior_box_parameter::CodeType};
 
-/// The left, top, right and bottom edge of a box.
+/// The left, top, right and bottom edges of a box.
 pub(super) type Box = [f32; 4];
 
-/// How offsets that a net predicts relative to prior boxes become boxes.
+/// The conversion of offsets, which a net predicts relative to prior boxes, to boxes.
 pub(super) struct BoxCoder {
     pub(super) code: CodeType,
     /// Whether the offsets are already scaled by the variances.
     pub(super) has_scaled_offsets: bool,
-    /// Length by which a box exceeds the difference of its edges: 0 for edges as fractions of the
-    /// image's size, 1 for edges as indices of pixels.
+    /// Length to add to the difference of two opposite edges to get the width or height of a box: 0
+    /// if edges are fractions of the image's size, 1 if edges are indices of pixels.
     pub(super) edge: f32,
 }
 
@@ -21,8 +21,8 @@ impl BoxCoder {
     /// Decodes the offsets `offsets` relative to the prior box `prior`.
     ///
     /// # Errors
-    /// Returns [`Error::InvalidData`] if the code type divides by the size of the prior box, but
-    /// this size is not positive.
+    /// Returns [`Error::InvalidData`] if the code type uses the size of the prior box, and the
+    /// width or the height of the prior box is not positive.
     pub(super) fn decode(&self, prior: Box, variance: Box, offsets: Box) -> Result<Box> {
         let offsets: Box = match self.has_scaled_offsets {
             true => offsets,
@@ -46,7 +46,7 @@ impl BoxCoder {
         })
     }
 
-    /// Returns the area of a box, or 0 if the box has negative width or height.
+    /// Returns the area of a box, or 0 if the box has a negative width or height.
     fn area(&self, [left, top, right, bottom]: Box) -> f32 {
         if right < left || bottom < top {
             return 0.0;
@@ -69,15 +69,17 @@ impl BoxCoder {
     }
 }
 
-/// Selection of boxes by score, without boxes that overlap a box with a higher score.
+/// Non-maximum suppression: selection of boxes by score, without boxes that overlap too much with a
+/// selected box of a higher score.
 pub(super) struct Suppression {
     /// Scores must exceed this threshold.
     pub(super) score_threshold: f32,
-    /// Largest overlap of two boxes that are both kept.
+    /// Largest permitted overlap of two kept boxes.
     overlap_threshold: f32,
-    /// Factor for an overlap threshold above 0.5 after each kept box.
+    /// Factor by which an overlap threshold above 0.5 is multiplied after each kept box.
     eta: f32,
-    /// Number of boxes with the highest scores that are compared.
+    /// Maximum number of boxes that take part in the selection, those with the highest scores;
+    /// `None` for no maximum.
     top_k: Option<usize>,
 }
 
@@ -85,7 +87,8 @@ impl Suppression {
     /// Reads the fields of `nms_param`.
     ///
     /// # Errors
-    /// Returns [`Error::InvalidData`] if `nms_threshold` is negative, or `eta` not in (0, 1].
+    /// Returns [`Error::InvalidData`] if `nms_threshold` is negative or NaN, or if `eta` is not in
+    /// (0, 1].
     pub(super) fn new(
         score_threshold: f32,
         param: &NonMaximumSuppressionParameter,
@@ -113,7 +116,8 @@ impl Suppression {
         let mut kept: Vec<usize> = Vec::new();
         let mut threshold = self.overlap_threshold;
         for i in candidates {
-            // A NaN overlap of boxes with infinite edges removes the box, as in the fork.
+            // Boxes with infinite edges can have a NaN overlap, which removes the box, as in the
+            // SSD fork of Caffe.
             if kept.iter().all(|&other| coder.overlap(boxes[i], boxes[other]) <= threshold) {
                 kept.push(i);
                 if self.eta < 1.0 && threshold > 0.5 {

@@ -9,21 +9,23 @@ use crate::proto::DetectionOutputParameter;
 /// Converts the offsets and scores that a net predicts for prior boxes to boxes of detected objects.
 ///
 /// The bottoms are the offsets (`4·n` per image for `n` prior boxes, or `4·n·num_classes` without
-/// `share_location`), the scores (`n · num_classes` per image) and the prior boxes, in the format of
-/// the layer [PriorBox](super::PriorBoxLayer). The top has the shape `1 × 1 × boxes × 7`. Each row
-/// holds the index of the image, the label, the score, and the left, top, right and bottom edge of a
-/// box, usually as fractions of the image's size. If no box is found in any image, the top has one
-/// row per image with the index of the image and −1 in all other columns.
+/// `share_location`), the scores (`n · num_classes` per image) and the prior boxes, in the format
+/// of the layer [PriorBox](super::PriorBoxLayer). The top has the shape `1 × 1 × boxes × 7`. Each
+/// row holds the index of the image, the label, the score, and the left, top, right and bottom
+/// edges of a box, usually as fractions of the image's size. If no box is found in any image, the
+/// top has one row per image with the index of the image and −1 in all other columns.
 ///
 /// For each class except the background, the layer takes the `top_k` highest scores above
-/// `confidence_threshold`, and removes each box whose overlap (intersection over union) with a box
-/// of a higher score exceeds `nms_threshold`. Of each image, the layer then keeps the `keep_top_k`
-/// boxes with the highest scores. Rows are ordered by image, label and descending score.
+/// `confidence_threshold`, and removes each box whose overlap (intersection over union) with a kept
+/// box of a higher score exceeds `nms_threshold`. For each image, the layer then keeps the
+/// `keep_top_k` boxes with the highest scores. Rows are ordered by image, label and descending
+/// score.
 ///
 /// The DetectionOutput layer comes from the SSD fork of Caffe (weiliu89/caffe, branch ssd), where
-/// its field `detection_output_param` has the number 204. `clip` and `normalized_bbox` are fields of
-/// OpenCV; without `normalized_bbox`, edges are indices of pixels, and `clip` takes the size of the
-/// image from a fourth bottom. cortado ignores `save_output_param` and `visualize` with a warning.
+/// the field `detection_output_param` of a layer has the number 204. The fields `clip` and
+/// `normalized_bbox` come from OpenCV; without `normalized_bbox`, edges are indices of pixels, and
+/// `clip` takes the size of the image from a fourth bottom. cortado ignores `save_output_param` and
+/// `visualize` with a warning.
 ///
 /// The number of rows depends on the values of the bottoms, so the layer computes the boxes on the
 /// host, in `reshape`. The first `reshape` finds no boxes, because the bottoms have no values yet.
@@ -51,15 +53,15 @@ pub struct DetectionOutputLayer {
     background: Option<usize>,
     coder: BoxCoder,
     suppression: Suppression,
-    /// Number of boxes per image; `None` keeps all boxes.
+    /// Maximum number of boxes per image; `None` keeps all boxes.
     keep_top_k: Option<usize>,
     clip: bool,
     is_normalized: bool,
     has_reshaped: bool,
     /// The values of the top.
     rows: Vec<f32>,
-    /// The reason why the boxes could not be decoded. The forward pass returns it, because a net is
-    /// also reshaped before its bottoms have values.
+    /// The reason why the boxes could not be decoded. The forward pass, and not `reshape`, returns
+    /// this error, because a net is also reshaped before the layer's bottoms have values.
     failure: Option<Error>,
 }
 
@@ -111,7 +113,7 @@ impl DetectionOutputLayer {
         })
     }
 
-    /// Returns the number of images and of prior boxes, after a check of the shapes.
+    /// Returns the number of images and the number of prior boxes, after checking the shapes.
     fn counts<T: Element>(&self, bottom: &[Blob<T>]) -> Result<[usize; 2]> {
         let (offsets, scores, priors) = (bottom[0].shape(), bottom[1].shape(), bottom[2].shape());
         let channels = if self.coder.has_scaled_offsets { 1..=2 } else { 2..=2 };
@@ -141,7 +143,8 @@ impl DetectionOutputLayer {
         Ok([images, boxes])
     }
 
-    /// Returns the edges of the image to which boxes are clipped; `None` without `clip`.
+    /// Returns the largest horizontal and vertical positions of an edge, to which boxes are
+    /// clipped; `None` without `clip`.
     fn bounds<T: Element>(&self, bottom: &[Blob<T>]) -> Result<Option<[f32; 2]>> {
         match (self.clip, self.is_normalized, bottom.get(3)) {
             (false, ..) => Ok(None),
@@ -156,7 +159,7 @@ impl DetectionOutputLayer {
         }
     }
 
-    /// Returns the values of the top, without rows if there are no boxes.
+    /// Returns the values of the top; the result is empty if no box is found.
     fn rows<T: Element>(
         &self,
         bottom: &[Blob<T>],
@@ -227,7 +230,7 @@ impl DetectionOutputLayer {
     }
 }
 
-/// Logs a warning for each field that makes the fork write or show the boxes.
+/// Logs a warning for each field that makes the SSD fork of Caffe write or show the boxes.
 fn warn_of_ignored_fields(layer: &str, param: &DetectionOutputParameter) {
     let saves = param.save_output_param.as_ref();
     if saves.is_some_and(|save| !save.output_directory().is_empty()) {
@@ -245,7 +248,7 @@ fn row_without_box(image: usize) -> [f32; 7] {
     row
 }
 
-/// Returns the four values with index `i` of a list of quadruples.
+/// Returns the quadruple with the index `i` in `values`, a list of quadruples.
 fn quadruple(values: &[f32], i: usize) -> Option<[f32; 4]> {
     values.as_chunks().0.get(i).copied()
 }

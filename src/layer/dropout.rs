@@ -42,7 +42,7 @@ pub struct DropoutLayer {
     passes: u64,
 }
 
-/// The function of the layer in the phase of its net.
+/// The operation that the layer performs in the phase of its net.
 #[derive(Clone, Copy)]
 enum Mode {
     /// Keeps each element with the probability `keep`, and divides the kept elements by `keep` if

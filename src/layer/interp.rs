@@ -12,8 +12,8 @@ use crate::{
 /// axis of extent `o` lies at the position `i · (e − 1) / (o − 1)` of an input axis of extent `e`.
 ///
 /// Negative values of `pad_beg` and `pad_end` first remove elements at the beginning and at the end
-/// of both axes. The top's size is given by one of the following fields. e is the extent of an axis
-/// without the removed elements:
+/// of both axes. One of the following combinations of fields gives the top's size, where e is the
+/// extent of an axis without the removed elements:
 /// - only `shrink_factor`: `(e − 1) / shrink_factor + 1`, rounded down
 /// - only `zoom_factor`: `e + (e − 1) · (zoom_factor − 1)`
 /// - `height` and `width`
@@ -133,7 +133,7 @@ struct AxisInterpolation<T: Element> {
     weights: [Blob<T>; 2],
     input: Blob<T>,
     output: Blob<T>,
-    /// Scratch blob of the shape of the output.
+    /// Scratch blob with the shape of the output.
     scratch: Blob<T>,
 }
 
@@ -245,8 +245,8 @@ impl<T: Element> Layer<T> for InterpLayer<T> {
         top[0].reshape(&[num, channels, rows, columns])
     }
 
-    /// Interpolates between columns, which the first permutation makes the rows of a matrix, and then
-    /// between rows.
+    /// Interpolates first between columns, after a permutation that makes the columns the rows of a
+    /// matrix, and then between rows.
     fn forward(&mut self, device: &AnyDevice, bottom: &[Blob<T>], top: &[Blob<T>]) -> Result<()> {
         let Self { horizontal, vertical, .. } = self;
         let [num, channels, height, width] = image_extents(bottom[0].shape())?;

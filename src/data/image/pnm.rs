@@ -24,7 +24,8 @@ pub(super) fn decode(
     let count = height.saturating_mul(width).saturating_mul(channels);
     let truncated = || RawError::Damaged("the file ends before the last pixel");
     if kind < b'4' {
-        // A value in text has at least one byte.
+        // Each value in text takes at least one byte, so this check limits the memory that a
+        // truncated file can request.
         if reader.rest.len() < count {
             return Err(truncated());
         }
@@ -43,7 +44,7 @@ pub(super) fn decode(
     // A single white-space character follows the header.
     let rest = reader.rest.get(1..).unwrap_or_default();
     let pixels = if is_bitmap {
-        // Each row starts with a new byte. A 1 is black.
+        // Each row starts at a new byte. A bit of 1 is black.
         let stride = width.div_ceil(8);
         let rows = stride.checked_mul(height).and_then(|len| rest.get(..len));
         let rows = rows.ok_or_else(truncated)?;
@@ -88,7 +89,7 @@ impl Reader<'_> {
             .then(|| digits.iter().fold(0, |number, digit| 10 * number + usize::from(digit - b'0')))
     }
 
-    /// Removes one digit, 0 or 1, because white space between bits is optional.
+    /// Removes a single digit, 0 or 1: the bits of a bitmap need no white space between them.
     fn bit(&mut self) -> Option<usize> {
         self.skip_space();
         let (first, rest) = self.rest.split_first()?;

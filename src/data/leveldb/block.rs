@@ -4,12 +4,13 @@ use super::{checksum::masked_crc32c, database_file::DatabaseFile, fields::Fields
 use crate::error::{Error, Result};
 use std::ops::Range;
 
-/// The length of the bytes after a block in a file: compression (1 byte), checksum (4).
+/// The length of the trailer that follows each block in a file: compression (1 byte), checksum (4).
 pub(super) const TRAILER_LEN: u64 = 5;
-/// The maximum expansion by Snappy: an element of 3 bytes copies at most 64 bytes.
+/// The maximum ratio of the decompressed to the compressed length with Snappy: an element of 3
+/// bytes copies at most 64 bytes.
 const SNAPPY_RATIO: usize = 22;
 
-/// The position of a block in a file, without its trailer.
+/// The offset of a block in a file, and its length without the trailer.
 #[derive(Clone, Copy)]
 pub(super) struct Handle {
     pub(super) offset: u64,
@@ -30,22 +31,22 @@ impl Handle {
 /// A cursor over the entries of a block.
 #[derive(Default)]
 pub(super) struct Block {
-    /// The bytes of the block in the file, with the trailer.
+    /// The bytes of the block as stored in the file, with the trailer.
     stored: Vec<u8>,
-    /// The bytes of a block that was compressed.
+    /// The decompressed bytes of a compressed block.
     expanded: Vec<u8>,
     is_compressed: bool,
     /// The offset of the block in the file, for error messages.
     offset: u64,
     next: usize,
-    /// The end of the entries.
+    /// The offset in the block at which the entries end.
     end: usize,
     key: Vec<u8>,
     value: Range<usize>,
 }
 
 impl Block {
-    /// Reads the block at `handle`, and moves the cursor before the first entry.
+    /// Reads the block at `handle`, and places the cursor before the first entry.
     pub(super) fn read(&mut self, file: &mut DatabaseFile, handle: Handle) -> Result<()> {
         (self.offset, self.next, self.end) = (handle.offset, 0, 0);
         self.key.clear();
@@ -80,7 +81,7 @@ impl Block {
             }
         };
         // A block ends with the offsets of the entries that store a whole key, and with the number
-        // of these offsets. A cursor that only moves forward does not need them.
+        // of these offsets. A cursor that only moves forward does not need these offsets.
         let bytes = self.bytes();
         let end = bytes.split_last_chunk().and_then(|(rest, count)| {
             let count = u32::from_le_bytes(*count) as usize;
@@ -142,7 +143,7 @@ impl Block {
     }
 }
 
-/// Expands a block that Snappy compressed.
+/// Decompresses a block that was compressed with Snappy.
 fn expand(stored: &[u8], expanded: &mut Vec<u8>) -> Result<(), String> {
     let invalid = |error: snap::Error| format!("invalid Snappy data: {error}");
     let len = snap::raw::decompress_len(stored).map_err(invalid)?;

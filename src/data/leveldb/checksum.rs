@@ -6,7 +6,7 @@ const POLYNOMIAL: u32 = 0x82F6_3B78;
 const MASK: u32 = 0xA282_EAD8;
 
 /// `TABLES[i][b]` is the checksum of the byte `b` followed by `i` zero bytes, without the inversion
-/// of the first and the last remainder.
+/// of the initial and the final remainder.
 const TABLES: [[u32; 256]; 8] = tables();
 
 const fn tables() -> [[u32; 256]; 8] {
@@ -35,7 +35,7 @@ const fn tables() -> [[u32; 256]; 8] {
     tables
 }
 
-/// Returns the CRC-32C of `bytes`, eight bytes at a time.
+/// Computes the CRC-32C of `bytes`, eight bytes at a time.
 fn crc32c(bytes: &[u8]) -> u32 {
     let mut remainder = !0;
     let (chunks, rest) = bytes.as_chunks::<8>();
@@ -53,7 +53,7 @@ fn crc32c(bytes: &[u8]) -> u32 {
 }
 
 /// Returns the checksum of `bytes` as LevelDB stores it: CRC-32C, rotated, plus a constant. Without
-/// this change, a file that contains checksums would often have a checksum of 0.
+/// this change, all data that ends with its own CRC-32C would have the same CRC-32C.
 pub(super) fn masked_crc32c(bytes: &[u8]) -> u32 {
     crc32c(bytes).rotate_right(15).wrapping_add(MASK)
 }

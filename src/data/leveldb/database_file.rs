@@ -37,7 +37,7 @@ impl DatabaseFile {
         self.len
     }
 
-    /// Replaces the contents of `buffer` by the `len` bytes at `offset`.
+    /// Replaces the contents of `buffer` with the `len` bytes at `offset`.
     pub(super) fn read(&mut self, offset: u64, len: u64, buffer: &mut Vec<u8>) -> Result<()> {
         let io = |error| Error::io(&self.path, error);
         if offset.checked_add(len).is_none_or(|end| end > self.len) {
@@ -49,7 +49,7 @@ impl DatabaseFile {
         let size = len as usize;
         buffer.clear();
         buffer.try_reserve(size).map_err(|_| Error::out_of_host_memory(size))?;
-        // Both positions are at most the length of the file, which is less than 2⁶³.
+        // `offset` and `position` are at most the length of the file, which is less than 2⁶³.
         self.file.seek_relative(offset as i64 - self.position as i64).map_err(io)?;
         let read = self.file.by_ref().take(len).read_to_end(buffer).map_err(io)?;
         self.position = offset + read as u64;

@@ -1,4 +1,4 @@
-//! A parser of LevelDB's integers and strings.
+//! A parser for LevelDB's integers and strings.
 
 /// The bytes that have not been parsed yet. Each method removes a value from the front, and returns
 /// `None` if the bytes end within the value.
@@ -36,8 +36,8 @@ impl<'a> Fields<'a> {
         self.array().map(u64::from_le_bytes)
     }
 
-    /// Removes an integer of seven bits per byte, lowest bits first. Returns `None` if the integer
-    /// exceeds `u64`.
+    /// Removes a varint: an integer stored with seven bits per byte, lowest bits first. Also
+    /// returns `None` if the integer does not fit in `u64`.
     pub(super) fn varint(&mut self) -> Option<u64> {
         let mut value = 0;
         for shift in (0..64).step_by(7) {
@@ -54,7 +54,7 @@ impl<'a> Fields<'a> {
         None
     }
 
-    /// Removes a length, which is an integer of seven bits per byte, of at most `u32::MAX`.
+    /// Removes a length: a varint of at most `u32::MAX`.
     pub(super) fn len(&mut self) -> Option<usize> {
         u32::try_from(self.varint()?).ok()?.try_into().ok()
     }

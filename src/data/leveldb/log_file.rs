@@ -40,14 +40,14 @@ impl LogFile {
         self.file.len()
     }
 
-    /// Replaces the contents of `record` by the next record. Returns the offset of the record in
+    /// Replaces the contents of `record` with the next record. Returns the offset of the record in
     /// the file, or `None` at the end of the file.
     ///
     /// # Errors
-    /// Returns [`Error::InvalidData`] for a damaged record. Also returns an error for an incomplete
-    /// record at the end of the file. LevelDB ignores such a record, because a writer that was
-    /// killed leaves one behind. However, an incomplete record can also mean that the file was
-    /// truncated, and that more records are missing.
+    /// Returns [`Error::InvalidData`] for a damaged record. Returns the same error for an
+    /// incomplete record at the end of the file. LevelDB ignores such a record, because a writer
+    /// that was killed leaves one behind. However, an incomplete record can also mean that the file
+    /// was truncated, and that more records are missing.
     pub(super) fn read(&mut self, record: &mut Vec<u8>) -> Result<Option<u64>> {
         record.clear();
         let mut start = None;
@@ -75,7 +75,8 @@ impl LogFile {
                 return Err(self.incomplete(offset));
             };
             if (checksum, len, kind) == (0, 0, 0) && rest.iter().all(|&byte| byte == 0) {
-                // Early versions of LevelDB allocated the file in advance.
+                // Early versions of LevelDB allocated the file in advance, so the rest of the block
+                // can be zeros.
                 self.next = self.block.len();
                 continue;
             }

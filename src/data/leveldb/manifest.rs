@@ -11,7 +11,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The order of keys that LevelDB uses if a program does not define its own order.
+/// The name of the order of keys that LevelDB uses if a program does not define its own order.
 const COMPARATOR: &[u8] = b"leveldb.BytewiseComparator";
 /// The maximum length of the file `CURRENT` in bytes.
 const CURRENT_LEN: u64 = 1 << 10;
@@ -92,7 +92,7 @@ impl State {
                     Some(())
                 }
                 Some(2) => fields.varint().map(|number| self.log = Some(number)),
-                // The next number of a file, and the last sequence number.
+                // The number of the next file, and the last sequence number.
                 Some(3 | 4) => fields.varint().map(|_| ()),
                 // The key from which the next compaction starts.
                 Some(5) => fields.varint().and_then(|_| fields.string()).map(|_| ()),
@@ -174,8 +174,8 @@ fn table_path(folder: &Path, number: u64, len: u64, manifest: &Path) -> Result<P
     Ok(path)
 }
 
-/// Returns the paths of the write-ahead logs that are at least as new as `oldest`, and of
-/// `previous`, in ascending order of their numbers. Old versions of LevelDB use `previous`.
+/// Returns the paths of the write-ahead logs whose number is `previous` or at least `oldest`, in
+/// ascending order of their numbers. Only old versions of LevelDB set `previous`.
 fn logs(folder: &Path, oldest: u64, previous: u64) -> Result<Vec<PathBuf>> {
     let io = |error| Error::io(folder, error);
     let mut logs = BTreeMap::new();
@@ -190,7 +190,8 @@ fn logs(folder: &Path, oldest: u64, previous: u64) -> Result<Vec<PathBuf>> {
             logs.insert(number, path);
         }
     }
-    // LevelDB creates the log before the manifest names it. A repaired database names no log.
+    // LevelDB creates the log before the manifest names it. The manifest of a repaired database
+    // names no log.
     if oldest != 0 && !logs.contains_key(&oldest) {
         let path = folder.join(format!("{oldest:06}.log"));
         let reason = "the write-ahead log is missing; it contains the newest records";

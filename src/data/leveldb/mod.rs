@@ -9,8 +9,9 @@
 //! The manifest and the write-ahead log are sequences of records in blocks of 32 KiB. A table
 //! consists of data blocks, an index block with the positions of the data blocks, and a footer with
 //! the position of the index block. Blocks are stored as they are or compressed by Snappy. All
-//! blocks and log records have a CRC-32C checksum, which the reader verifies. The format is that of
-//! LevelDB 1.23 (`doc/table_format.md`, `doc/log_format.md`, `db/version_edit.cc`).
+//! blocks and log records have a CRC-32C checksum, which the reader verifies for each block and
+//! record that it reads. The format is that of LevelDB 1.23 (`doc/table_format.md`,
+//! `doc/log_format.md`, `db/version_edit.cc`).
 //!
 //! The LevelDB reader takes no lock, changes no file and creates no file. No process may write to a
 //! database that a reader has opened.

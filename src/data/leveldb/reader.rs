@@ -22,9 +22,9 @@ use std::{
 /// and the write-ahead log, and skips old values and deleted keys. A database does not state the
 /// number of its records.
 ///
-/// The cursor keeps in memory the write-ahead log and the list of tables. In addition, it keeps an
-/// index block and a data block of each table with the current key in its range; usually, this is
-/// one table for each level.
+/// The cursor keeps in memory the write-ahead log and the list of tables. In addition, the cursor
+/// keeps an index block and a data block of each table whose key range contains the current key;
+/// usually, this is one table for each level.
 ///
 /// ```no_run
 /// use cortado::data::LevelDbReader;
@@ -50,7 +50,8 @@ pub struct LevelDbReader {
     key: Vec<u8>,
     state: State,
     /// The number of bytes of keys and values that the cursor may still read before the next
-    /// rewind. Keys that share a prefix and compressed values take less space in the file.
+    /// rewind. The files can be smaller than the keys and values, because LevelDB stores a common
+    /// prefix of keys only once and compresses blocks.
     remaining: u64,
     /// The total length of tables and write-ahead logs in bytes.
     len: u64,
@@ -98,8 +99,8 @@ impl LevelDbReader {
     ///
     /// # Errors
     /// Returns [`Error::Io`] if a file cannot be read. Returns [`Error::InvalidData`] for a damaged
-    /// file, with the file and the offset of the damage, and for a database with its own order of
-    /// keys.
+    /// file, with the file and the offset of the damage, and for a database whose keys are in an
+    /// order that its program defined.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let folder = path.as_ref().to_owned();
         let Manifest { tables, logs } = Manifest::read(&folder)?;
@@ -111,11 +112,11 @@ impl LevelDbReader {
         Ok(Self { folder, chains, log, cursors, heads, key, state, remaining, len })
     }
 
-    /// Moves the cursor to the next record. After the last record, returns `false`.
+    /// Moves the cursor to the next record. Returns `false` after the last record.
     ///
     /// # Errors
     /// Returns [`Error::Io`] if a read fails, and [`Error::InvalidData`] for a damaged table. After
-    /// an error, the cursor moves only after a [`rewind`](Self::rewind).
+    /// an error, the cursor does not move until [`rewind`](Self::rewind) is called.
     pub fn advance(&mut self) -> Result<bool> {
         let result = self.move_to_next();
         self.state = match result {
@@ -268,8 +269,8 @@ fn exceeds(folder: &Path, len: u64) -> Error {
     Error::InvalidData(format!("{}: {reason}", folder.display()))
 }
 
-/// Divides the tables into the smallest number of chains, so that the key ranges of the tables in a
-/// chain ascend and do not overlap. The tables of one level of a database form a chain, except
+/// Divides the tables into the smallest number of chains such that the key ranges of the tables in
+/// a chain ascend and do not overlap. The tables of one level of a database form a chain, except
 /// those of level 0. A repaired database has all its tables in level 0.
 fn chains(mut tables: Vec<Table>) -> Vec<Vec<Table>> {
     tables.sort_by(|a, b| a.smallest.cmp(&b.smallest));

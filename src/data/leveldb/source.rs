@@ -11,8 +11,8 @@ use std::{mem, path::Path};
 /// decodes `Datum` messages that contain encoded images.
 ///
 /// The source counts the records during its first pass, because a LevelDB database does not state
-/// the number of its records. Therefore, [`records`](Source::records) returns `None` before the
-/// last record was read.
+/// the number of its records. Therefore, [`records`](Source::records) returns `None` until the last
+/// record has been read.
 ///
 /// ```no_run
 /// use cortado::data::{LevelDbSource, Record, Source};
@@ -25,13 +25,13 @@ use std::{mem, path::Path};
 /// ```
 #[doc(alias = "DataReader")]
 pub struct LevelDbSource {
-    /// A cursor at the next record.
+    /// A cursor, which is at the record that the next read returns.
     reader: LevelDbReader,
-    /// The error of the cursor's last move, which the next read returns.
+    /// The result of the cursor's last move; the next read returns its error.
     moved: Result<()>,
     /// The number of records before the cursor.
     position: u64,
-    /// The number of records, if the cursor has reached the end.
+    /// The number of records; `None` until the cursor has reached the end for the first time.
     records: Option<u64>,
     name: String,
     color: Color,
@@ -92,7 +92,7 @@ impl Source for LevelDbSource {
     fn skip(&mut self, mut count: u64) -> Result<()> {
         mem::replace(&mut self.moved, Ok(()))?;
         while count > 0 {
-            // Whole passes have no effect.
+            // Skipping a whole pass has no effect.
             if let Some(records) = self.records.filter(|&records| count >= records) {
                 count %= records;
                 continue;

@@ -16,8 +16,8 @@ pub(super) struct TableCursor {
     file: DatabaseFile,
     index: Block,
     data: Block,
-    /// The end of the last data block that was read. Data blocks do not overlap, so the cursor
-    /// reads each byte of the file at most once.
+    /// The offset at which the last data block that was read ends. Data blocks do not overlap, so
+    /// the cursor reads each byte of the file at most once.
     data_end: u64,
     /// The offset of the index block, before which all data blocks end.
     index_start: u64,
@@ -37,7 +37,8 @@ impl TableCursor {
             return Err(not_table());
         }
         let mut fields = Fields(handles);
-        // The first handle is that of the block of filters, which a cursor does not need.
+        // The first handle is that of the metaindex block, which locates the filters and which a
+        // cursor does not need.
         let handle = Handle::parse(&mut fields).and_then(|_| Handle::parse(&mut fields));
         let handle = handle.filter(|handle| handle.end().is_some_and(|end| end <= start));
         let handle = handle.ok_or_else(|| {

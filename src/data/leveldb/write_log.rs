@@ -18,7 +18,8 @@ pub(super) struct WriteLog {
     pub(super) len: u64,
 }
 
-/// A change: the key at `start` of the batches, and the value.
+/// A change of one key; `start` and `value_start` are the offsets of the key and the value in the
+/// bytes of all batches.
 struct Change {
     start: usize,
     key_len: usize,

@@ -128,8 +128,8 @@ impl CudaBuilder {
         Self { threads, ..self }
     }
 
-    /// Sets the GEMM backend. The default, [`GemmBackend::Auto`], is cuBLASLt if the GPU has compute
-    /// capability 9.0 or later and cuBLASLt is found, else the built-in kernels.
+    /// Sets the GEMM backend. The default, [`GemmBackend::Auto`], selects cuBLASLt if the GPU has
+    /// compute capability 9.0 or later and cuBLASLt is found, and otherwise the built-in kernels.
     #[must_use]
     pub fn gemm_backend(self, gemm_backend: GemmBackend) -> Self {
         Self { gemm_backend, ..self }
@@ -148,11 +148,11 @@ impl CudaBuilder {
     /// default, each kernel is launched by a separate call.
     ///
     /// The results are bit-identical with and without graphs. With graphs, the queue defers kernels
-    /// until it has enough of them for a graph, or until it transfers data or waits. An error of the
-    /// launch of a kernel is returned by the next wait. A sequence of kernels becomes a graph when it
-    /// occurs for the second time. Graphs need driver R470 (CUDA 11.4) or later; with an older
-    /// driver, the option has no effect. Kernels of cuBLAS and cuBLASLt are
-    /// not in graphs.
+    /// until it has enough of them for a graph, or until it transfers data or waits. An error of
+    /// the launch of a kernel is returned by the next wait. A sequence of kernels becomes a graph
+    /// when it occurs for the second time. Graphs need driver R470 (CUDA 11.4) or later; with an
+    /// older driver, the option has no effect. Graphs do not include kernels of cuBLAS and
+    /// cuBLASLt.
     #[must_use]
     pub fn graphs(self, graphs: bool) -> Self {
         Self { graphs, ..self }

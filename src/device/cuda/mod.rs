@@ -9,9 +9,9 @@
 //!   another queue still uses.
 //! - The program contains the PTX of `kernels/*.cu`. The driver compiles the PTX of a source file
 //!   for the GPU at the first launch of one of the file's kernels.
-//! - GEMM uses the built-in kernels; cuBLASLt by default on GPUs of compute capability 9.0 or later
-//!   (`docs/decisions/0041-cublaslt-from-capability-9.md`); or cuBLAS on request
-//!   (`docs/decisions/0021-cublas-on-request.md`).
+//! - By default, GEMM uses cuBLASLt on GPUs of compute capability 9.0 or later
+//!   (`docs/decisions/0041-cublaslt-from-capability-9.md`) and the built-in kernels on other GPUs.
+//!   On request, GEMM uses cuBLAS (`docs/decisions/0021-cublas-on-request.md`).
 //! - On request, a queue launches several kernels as one CUDA graph
 //!   (`docs/decisions/0039-graphs-of-deferred-launches.md`).
 //! - `docs/decisions/0020-cuda-driver-at-run-time.md` explains how tests run without a GPU;

@@ -111,8 +111,8 @@ impl<'d> Launch<'d> {
         Ok(Output(region, PhantomData))
     }
 
-    /// Queues the kernel. The kernel is a boxed closure, so that `queue` is compiled once and not
-    /// for every kernel and element type.
+    /// Queues the kernel. The kernel is a boxed closure, so that `queue` is compiled only once and
+    /// not again for every kernel and element type.
     pub(super) fn queue(mut self, kernel: HostCall) -> Result<()> {
         self.enqueue(kernel);
         Ok(())

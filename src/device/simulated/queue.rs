@@ -146,8 +146,8 @@ impl Work {
     fn run(self, state: &DeviceState, spans: &Spans) -> Result<()> {
         match self {
             Self::Job(job) => {
-                // Attributes the parallel regions of the job to its kernel, and not to the kernel
-                // call that waits for the queue.
+                // Attributes the parallel regions of the job to the kernel call that queued the
+                // job, and not to the kernel call that waits for the queue.
                 let _kernel = match job.work {
                     DeviceWork::Kernel { call, .. } => Some(call.reenter()),
                     _ => None,

@@ -1,5 +1,5 @@
-//! SIMD level at which kernels run, and the choice at run time among versions of a kernel compiled
-//! for each level.
+//! SIMD level at which kernels run, and the choice at run time among the versions of a kernel, one
+//! of which is compiled for each level.
 
 use crate::host::simd::fma::FmaMode;
 #[cfg(target_arch = "x86_64")]

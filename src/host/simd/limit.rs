@@ -6,8 +6,8 @@ use std::{env, sync::OnceLock};
 /// Environment variable that sets the limit of a process.
 const LIMIT_ENV: &str = "CORTADO_SIMD";
 
-/// Instruction sets that host kernels may use if the processor has them. A limit allows all
-/// instruction sets of the limits before it.
+/// Instruction sets that host kernels may use if the processor has them. Each limit also allows all
+/// instruction sets of the lower limits.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub(crate) enum SimdLimit {
     /// Only the instructions that the compilation target guarantees.
@@ -26,8 +26,8 @@ impl SimdLimit {
     const NAMES: [(&str, Self); 3] =
         [("portable", Self::Portable), ("avx2", Self::Avx2), ("avx512", Self::Avx512)];
 
-    /// Returns the limit of the process. The first call makes the limit final: kernels of different
-    /// limits would disagree on the layout of packed matrices.
+    /// Returns the limit of the process. The first call makes the limit final, because kernels that
+    /// run under different limits would disagree on the layout of packed matrices.
     pub(crate) fn of_process() -> Self {
         *LIMIT.get_or_init(|| match env::var_os(LIMIT_ENV) {
             None => Self::All,
@@ -53,14 +53,15 @@ impl SimdLimit {
 /// processors or to reproduce a result of an older processor. `name` is `portable` (only what the
 /// compilation target guarantees), `avx2` (with FMA and F16C) or `avx512` (without AMX). A limit
 /// above what the processor supports has no effect. The crate `matrixmultiply`, which computes
-/// large matrix products at the level `portable`, detects instruction sets by itself.
+/// large matrix products at the level `portable`, detects instruction sets by itself and ignores
+/// the limit.
 ///
 /// A call overrides the environment variable `CORTADO_SIMD`, which takes the same names. Call
 /// `limit_simd` before the first kernel runs.
 ///
 /// # Errors
-/// [`Error::InvalidInput`] if `name` is another name, or if a kernel has already run, or an earlier
-/// call has set another limit.
+/// [`Error::InvalidInput`] if `name` is none of these names, or if a kernel has already run under
+/// another limit or an earlier call has set another limit.
 ///
 /// ```
 /// use cortado::host::{limit_simd, simd_instruction_set};

@@ -21,13 +21,13 @@ type CurrentObserver = fn() -> Option<RegionObserver>;
 static WATCHES: AtomicUsize = AtomicUsize::new(0);
 static CURRENT_OBSERVER: OnceLock<CurrentObserver> = OnceLock::new();
 
-/// A value that makes each parallel region look for an observer.
+/// A value that makes each parallel region look for an observer as long as the value exists.
 #[derive(Debug)]
 pub(crate) struct RegionWatch(());
 
 impl RegionWatch {
-    /// Makes each parallel region call `current`, which must be the same function in every call of
-    /// `new`.
+    /// Makes each parallel region call `current` to get its observer; every call of `new` must pass
+    /// the same function.
     pub(crate) fn new(current: CurrentObserver) -> Self {
         CURRENT_OBSERVER.get_or_init(|| current);
         WATCHES.fetch_add(1, Relaxed);
@@ -41,7 +41,8 @@ impl Drop for RegionWatch {
     }
 }
 
-/// Returns the observer of a region that the calling thread starts.
+/// Returns the observer of a region that the calling thread starts; `None` if the region is not
+/// observed.
 #[inline]
 pub(super) fn current_observer() -> Option<RegionObserver> {
     if WATCHES.load(Relaxed) == 0 { None } else { CURRENT_OBSERVER.get()?() }

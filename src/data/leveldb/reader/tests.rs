@@ -31,7 +31,7 @@ fn read_all(path: &Path) -> Result<Records> {
     Ok(records)
 }
 
-/// A copy of the files of a database, of which a test changes one at a time.
+/// A copy of the files of a database; a test changes one file at a time.
 struct Copy {
     folder: tempfile::TempDir,
     files: Vec<(PathBuf, Vec<u8>)>,
@@ -39,7 +39,7 @@ struct Copy {
 
 impl Copy {
     fn new(name: &str) -> Self {
-        // Files in memory make the tests of single bits faster.
+        // Files in memory speed up the tests that damage a file once per byte.
         let memory = Path::new("/dev/shm");
         let folder = tempfile::tempdir_in(memory).or_else(|_| tempfile::tempdir()).unwrap();
         let mut files = Vec::new();
@@ -53,8 +53,7 @@ impl Copy {
         Self { folder, files }
     }
 
-    /// Returns the path and the contents of the file whose name ends with `suffix` or starts with
-    /// it.
+    /// Returns the path and the contents of the first file whose name contains `part`.
     fn file(&self, part: &str) -> (&Path, &[u8]) {
         let is_file = |path: &Path| path.file_name().unwrap().to_str().unwrap().contains(part);
         let (path, bytes) = self.files.iter().find(|(path, _)| is_file(path)).unwrap();
@@ -74,7 +73,8 @@ impl Copy {
 fn databases_written_by_leveldb_are_read_in_order_and_rewound() {
     for name in ["plain", "snappy"] {
         let mut reader = LevelDbReader::open(fixture(name)).unwrap();
-        // Tables of several levels, whose keys overlap.
+        // The tables are in several levels with overlapping key ranges, so the reader needs several
+        // chains.
         assert_eq!(reader.chains.len(), 4, "{name}");
         let want = expected(name);
         assert!(want.len() > 90);
@@ -105,8 +105,8 @@ fn a_read_changes_no_file_of_the_database() {
     }
 }
 
-/// A truncated log of changes can end between two changes. LevelDB itself then reads the records as
-/// they were before the missing changes.
+/// A truncated log of changes can end between two changes. LevelDB itself then also reads the
+/// records as they were before the missing changes.
 #[test]
 fn truncated_databases_give_an_error_or_the_records_before_the_missing_changes() {
     for name in ["plain", "snappy"] {
@@ -134,7 +134,8 @@ fn truncated_databases_give_an_error_or_the_records_before_the_missing_changes()
             }
             fs::write(path, bytes).unwrap();
         }
-        // The last session of the database wrote one batch and three deletions.
+        // The last program that opened the database wrote one batch and three deletions, so the log
+        // has four record boundaries before its end.
         assert_eq!(accepted, 4);
         assert!(copy.read().unwrap() == want);
     }
@@ -159,13 +160,15 @@ fn a_flipped_bit_gives_an_error_with_file_and_offset_or_the_right_records() {
                     Err(error) => {
                         let text = error.to_string();
                         let has_place = text.contains(" damaged at byte ");
-                        // A changed digit in `CURRENT` is the name of another manifest.
+                        // A changed digit in `CURRENT` gives the name of a manifest that does not
+                        // exist.
                         let is_missing = file_name == "CURRENT" && text.contains("MANIFEST-");
                         assert!(has_place || is_missing, "{file_name} at {index}: {text}");
                     }
                 }
             }
-            // A footer has unused bytes, and tables have blocks that a cursor does not read.
+            // A footer has unused bytes, and tables have blocks that a cursor does not read, so
+            // changes there are harmless.
             let is_table =
                 !["CURRENT", "MANIFEST", ".log"].iter().any(|part| file_name.contains(part));
             assert!(

@@ -1,4 +1,4 @@
-//! What a GEMM does with each element of its result before it stores the element.
+//! The epilogue of a GEMM: the operations on each element of the result before it is stored.
 
 /// The steps after the sum: adding a bias to each row of the result, and then ReLU.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
@@ -21,7 +21,8 @@ impl Epilogue {
         }
     }
 
-    /// Describes the steps, such as ` with bias`; empty if there are none.
+    /// Returns a description of the steps, such as ` with bias`, or an empty string if there are no
+    /// steps.
     pub(super) fn description(self) -> &'static str {
         match (self.bias, self.relu) {
             (false, false) => "",

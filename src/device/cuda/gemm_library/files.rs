@@ -53,8 +53,8 @@ impl LibraryFiles {
         .into())
     }
 
-    /// Returns the path of the file of this library in the folder of `path`, which may name the file
-    /// of cuBLAS.
+    /// Returns the path of this library's file. `path` names this file, or the file of cuBLAS in
+    /// the same folder.
     fn beside(&self, path: &Path) -> PathBuf {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         match self.name {

@@ -3,7 +3,7 @@
 use crate::{element::DType, op::Transpose};
 use std::ffi::c_int;
 
-/// Declares the functions of a library that the crate calls; each function returns a status.
+/// Declares the library functions that the crate calls; each of them returns a status.
 macro_rules! library {
     (
         $files:expr, $min_version:expr;

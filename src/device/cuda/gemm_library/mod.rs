@@ -20,7 +20,7 @@ use cublas_lt::{CublasLt, Problem};
 use num_traits::Zero;
 use std::{env, ffi::c_int, path::Path, sync::Arc};
 
-/// Environment variable that replaces the default `GemmBackend::Auto` by another value.
+/// Environment variable that replaces the default `GemmBackend::Auto` with another value.
 const BACKEND_VARIABLE: &str = "CORTADO_GEMM_BACKEND";
 
 /// Lowest compute capability at which `GemmBackend::Auto` uses cuBLASLt. The built-in kernels are
@@ -30,8 +30,8 @@ const MIN_CUBLAS_LT: Version = (9, 0);
 /// The library that computes GEMMs.
 #[derive(Clone)]
 pub(super) enum GemmLibrary {
-    /// The built-in kernels compute GEMMs. `note` says why cuBLASLt does not, on a GPU where it is
-    /// the default.
+    /// The built-in kernels compute GEMMs. `note` states why cuBLASLt does not compute them, on a
+    /// GPU where cuBLASLt is the default.
     Builtin {
         note: Option<Arc<str>>,
     },
@@ -53,8 +53,9 @@ impl GemmLibrary {
     /// is the path of the library or of its folder.
     ///
     /// # Errors
-    /// [`Error::Device`] if a library that the caller or `CORTADO_GEMM_BACKEND` requests is missing,
-    /// too old or does not support the GPU, or if `CORTADO_GEMM_BACKEND` has an unknown value.
+    /// [`Error::Device`] if a library that the caller or `CORTADO_GEMM_BACKEND` requests is
+    /// missing, is too old or does not support the GPU, or if `CORTADO_GEMM_BACKEND` has an unknown
+    /// value.
     pub(super) fn open(
         backend: GemmBackend,
         path: Option<&Path>,
@@ -98,8 +99,8 @@ impl GemmLibrary {
         }
     }
 
-    /// Returns the names and values of properties: the library's version, and why built-in kernels
-    /// compute some GEMMs.
+    /// Returns the names and values of device properties: the library's version, and why built-in
+    /// kernels compute some GEMMs.
     pub(super) fn properties(&self) -> Vec<(&'static str, String)> {
         const BUILTIN: &str = "GEMM by built-in kernels";
         match self {
@@ -119,9 +120,9 @@ impl GemmLibrary {
         }
     }
 
-    /// Returns the GEMM with `epilogue` as the library computes it. Returns `None` if a built-in
-    /// kernel must compute the GEMM. `offsets` are the offsets in bytes of `a`, `b`, `c` and the
-    /// bias in their buffers.
+    /// Returns the library's implementation of the GEMM with `epilogue`. Returns `None` if a
+    /// built-in kernel must compute the GEMM. `offsets` are the offsets in bytes of `a`, `b`, `c`
+    /// and the bias in their buffers.
     ///
     /// # Errors
     /// Returns the driver's errors.
@@ -189,7 +190,7 @@ fn try_typical_problems(cublas_lt: &CublasLt) {
         let (op, batch) = (Gemm::<T>::new(128, 128, 128), GemmBatch::SINGLE);
         for (bias, relu) in [(false, false), (true, false), (true, true)] {
             let problem = Problem::new(&op, &batch, Epilogue { bias, relu }, [0; 4]);
-            // If the driver fails, later calls return the error.
+            // An error of the driver is ignored here, because later calls return it.
             let _ = cublas_lt.has_algorithm(&problem);
         }
     }

@@ -170,9 +170,9 @@ impl CudaDevice {
         launch.grid_1d(batch.count * op.m * op.n)
     }
 
-    /// Computes `C ← α·op(A)·op(B) + β·C + bias`, and then ReLU if `relu` is true, by a GEMM library.
-    /// Returns `false`, without computing anything, if the built-in kernels must compute the GEMM.
-    /// The caller has checked the operand lengths.
+    /// Computes `C ← α·op(A)·op(B) + β·C + bias` with a GEMM library, followed by ReLU if `relu` is
+    /// true. Returns `false`, without computing anything, if the built-in kernels must compute the
+    /// GEMM. The caller has checked the operand lengths.
     #[track_caller]
     pub(super) fn gemm_with_epilogue<T: Element>(
         &self,

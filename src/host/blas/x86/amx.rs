@@ -85,8 +85,8 @@ fn useful_share<H: Element>(op: &Gemm<H>) -> f64 {
     used_fraction(op.m, BLOCK_ROWS) * used_fraction(op.n, BLOCK_ROWS) * used_fraction(op.k, TILE_K)
 }
 
-/// Returns true if the processor has AMX for `bf16`, and both Linux and the limit of this process
-/// permit AMX.
+/// Returns true if the processor has AMX for `bf16`, and if both Linux and the SIMD limit of this
+/// process permit AMX.
 pub(crate) fn is_available() -> bool {
     static AVAILABLE: LazyLock<bool> = LazyLock::new(|| {
         SimdLimit::of_process() == SimdLimit::All

@@ -21,13 +21,15 @@ const FILES: LibraryFiles = LibraryFiles {
     },
 };
 
-/// First major version of cuBLASLt whose header has the signatures and constants of this folder.
+/// First major version of cuBLASLt whose header has the signatures and constants that this folder
+/// uses.
 const MIN_VERSION: c_int = 12;
 
 /// An opaque pointer: a handle, a descriptor or a layout.
 pub(super) type Raw = *mut c_void;
 
-/// A function that sets an attribute: object, attribute, address of the value, size of the value.
+/// A function that sets an attribute. The arguments are the object, the attribute, and the address
+/// and the size of the value.
 type Set = unsafe extern "C" fn(Raw, c_int, *const c_void, usize) -> c_int;
 
 library! {
@@ -78,8 +80,8 @@ pub(super) struct Descriptor {
 unsafe impl Send for Descriptor {}
 
 impl Library {
-    /// Creates the descriptor of a GEMM with a `cublasComputeType_t` and the `cudaDataType` of α
-    /// and β.
+    /// Creates the descriptor of a GEMM. `sums` is the `cublasComputeType_t`, and `scalars` the
+    /// `cudaDataType` of α and β.
     pub(super) fn operation(&self, sums: c_int, scalars: c_int) -> Result<Descriptor, String> {
         // SAFETY: `raw` is valid for writing the descriptor.
         let create = |raw: &mut Raw| unsafe { (self.create_operation)(raw, sums, scalars) };
@@ -101,7 +103,7 @@ impl Library {
         Descriptor::new("cublasLtMatrixLayoutCreate", create, functions)
     }
 
-    /// Creates the requirements on the algorithms of a GEMM.
+    /// Creates the descriptor of the requirements that an algorithm for a GEMM must meet.
     pub(super) fn preference(&self) -> Result<Descriptor, String> {
         // SAFETY: `raw` is valid for writing the preference.
         let create = |raw: &mut Raw| unsafe { (self.create_preference)(raw) };
@@ -122,7 +124,7 @@ impl Descriptor {
     }
 
     /// Sets an attribute. `V` must be the type that NVIDIA's header states for the attribute;
-    /// cuBLASLt refuses values of another size.
+    /// cuBLASLt rejects values of another size.
     pub(super) fn set<V: Copy>(&self, attribute: c_int, value: V) -> Result<(), String> {
         // SAFETY: the descriptor is live, and cuBLASLt reads `value` during the call.
         let status =
@@ -133,7 +135,7 @@ impl Descriptor {
 
 impl Drop for Descriptor {
     fn drop(&mut self) {
-        // SAFETY: `self` owns the descriptor. Queued work does not use it.
+        // SAFETY: `self` owns the descriptor. Queued work does not use the descriptor.
         let _ = unsafe { (self.destroy)(self.raw) };
     }
 }

@@ -3,9 +3,9 @@
 //! Decisions:
 //! - The queues of a device share one handle, which any number of threads may use. Each queue has
 //!   its own workspace, so that queues do not wait for each other.
-//! - cuBLASLt chooses an algorithm by a heuristic, which takes longer than a launch. A queue
-//!   therefore keeps the algorithm of each problem.
-//! - If cuBLASLt has no algorithm for a problem, the built-in kernels compute it.
+//! - cuBLASLt chooses an algorithm by a heuristic, which takes longer than a kernel launch. A queue
+//!   therefore caches the algorithm of each problem.
+//! - If cuBLASLt has no algorithm for a GEMM, the built-in kernels compute the GEMM.
 
 mod library;
 mod plan;
@@ -27,7 +27,7 @@ use library::Raw;
 use plan::Plan;
 use std::{collections::HashMap, ffi::c_void, panic::Location, ptr, sync::Arc};
 
-/// Number of problems whose algorithms a queue keeps.
+/// Maximum number of problems whose algorithms a queue caches.
 const MAX_PLANS: usize = 1024;
 
 /// The cuBLASLt handle of a device, and the algorithms and the workspace of one queue.
@@ -40,7 +40,8 @@ pub(in crate::device::cuda) struct CublasLt {
 
 #[derive(Default)]
 struct State {
-    /// The workspace, which the first GEMM allocates; `Some(None)` if it does not fit in memory.
+    /// The workspace, which the first search for an algorithm allocates; `Some(None)` if the
+    /// workspace does not fit in the GPU's memory.
     workspace: Option<Option<CudaBuffer>>,
     /// The plan of each problem, or the reason why cuBLASLt has none.
     plans: HashMap<Problem, Result<Plan, String>>,
@@ -100,7 +101,8 @@ impl CublasLt {
         Ok(has_algorithm)
     }
 
-    /// Describes the kinds of problems so far for which cuBLASLt has no algorithm.
+    /// Returns descriptions of the kinds of problems for which cuBLASLt was asked for an algorithm
+    /// and has none.
     pub(super) fn missing_algorithms(&self) -> Vec<String> {
         let state = self.state.lock();
         let failures = state.plans.iter().filter_map(|(problem, plan)| match plan {

@@ -32,7 +32,7 @@ mod layout_attribute {
 mod preference_attribute {
     pub(super) const MAX_WORKSPACE: i32 = 1;
     pub(super) const REDUCTION_SCHEMES: i32 = 3;
-    /// Alignments of the matrices A, B, C and D.
+    /// Attributes for the minimum alignments of the matrices A, B, C and D.
     pub(super) const ALIGNMENTS: [i32; 4] = [5, 6, 7, 8];
 }
 
@@ -43,7 +43,8 @@ const WIDE_SUMS: u32 = 2;
 /// The compute type `CUBLAS_COMPUTE_32F_FAST_TF32`: rounds `f32` operands to TF32.
 const COMPUTE_TF32: c_int = 77;
 
-/// Alignment in bytes of memory that the driver allocates.
+/// Largest alignment, in bytes, that is reported to cuBLASLt: that of memory that the driver
+/// allocates.
 const MAX_ALIGNMENT: usize = 256;
 
 /// Everything on which the choice of an algorithm depends, except α and β. cuBLASLt is
@@ -56,7 +57,7 @@ pub(in crate::device::cuda) struct Problem {
     leading: [usize; 3],
     count: usize,
     strides: [usize; 3],
-    /// Alignments of the matrices and the bias in bytes, at most `MAX_ALIGNMENT`.
+    /// Alignments of `B`, `A`, `C` and the bias in bytes, at most `MAX_ALIGNMENT`.
     alignments: [usize; 4],
     epilogue: Epilogue,
 }
@@ -83,7 +84,7 @@ impl Problem {
         }
     }
 
-    /// Describes the problem without its sizes, such as `f32 with bias and ReLU`.
+    /// Returns a description of the problem without its sizes, such as `f32 with bias and ReLU`.
     pub(super) fn kind(&self) -> String {
         format!("{}{}", self.element.name(), self.epilogue.description())
     }
@@ -92,17 +93,18 @@ impl Problem {
 /// A GEMM as cuBLASLt describes it, and the algorithm for it.
 pub(super) struct Plan {
     pub(super) operation: Descriptor,
-    /// The layouts of the first and the second matrix and the result.
+    /// The layouts of the first matrix, the second matrix and the result.
     pub(super) layouts: [Descriptor; 3],
     pub(super) algorithm: Algorithm,
     pub(super) workspace: usize,
 }
 
 impl Plan {
-    /// Asks cuBLASLt for the fastest algorithm that needs at most `workspace` bytes of workspace.
+    /// Asks cuBLASLt for the algorithm that it expects to be fastest among those that need at most
+    /// `workspace` bytes of workspace.
     ///
     /// # Errors
-    /// Returns the reason if cuBLASLt has no algorithm.
+    /// Fails with the reason if cuBLASLt has no algorithm.
     pub(super) fn new(
         library: &Library,
         handle: Raw,
@@ -120,7 +122,8 @@ impl Plan {
         operation_descriptor.set(operation_attribute::EPILOGUE, problem.epilogue.code())?;
         if problem.epilogue.bias {
             operation_descriptor.set(operation_attribute::BIAS_TYPE, kind)?;
-            // cuBLASLt derives the alignment of the bias from its address.
+            // cuBLASLt derives the alignment of the bias from its address, so the alignment itself
+            // serves as a placeholder for the address.
             operation_descriptor
                 .set(operation_attribute::BIAS_POINTER, problem.alignments[3] as u64)?;
         }
