@@ -159,7 +159,7 @@ impl ProposalLayer {
         if before_suppression > 0 {
             proposals.truncate(before_suppression);
         }
-        Ok(suppressed(&proposals, overlap, after_suppression))
+        Ok(non_max_suppression(&proposals, overlap, after_suppression))
     }
 }
 
@@ -199,7 +199,7 @@ fn moved(anchor: &[f32; 4], shift: [f32; 2], offsets: [f32; 4], image: [f32; 2])
 
 /// Returns the first `limit` proposals that overlap no better returned proposal by more than
 /// `threshold`; with a limit of 0, returns all of them.
-fn suppressed(proposals: &[Proposal], threshold: f32, limit: usize) -> Vec<Proposal> {
+fn non_max_suppression(proposals: &[Proposal], threshold: f32, limit: usize) -> Vec<Proposal> {
     let mut kept: Vec<Proposal> = Vec::new();
     for proposal in proposals {
         if limit > 0 && kept.len() == limit {

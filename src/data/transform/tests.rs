@@ -108,12 +108,12 @@ fn the_mean_value_is_subtracted_before_scaling() {
 
 #[test]
 fn a_mean_file_is_subtracted_at_the_position_of_the_crop() {
-    let in_shape = BlobProto {
+    let mean_with_shape = BlobProto {
         shape: Some(BlobShape { dim: SHAPE.map(|extent| extent as i64).to_vec() }),
         data: mean_proto().data,
         ..Default::default()
     };
-    for proto in [mean_proto(), in_shape] {
+    for proto in [mean_proto(), mean_with_shape] {
         let (_dir, path) = mean_file(&proto);
         for (crop, window) in [(0, (0, 0, 5, 4)), (2, (1, 1, 2, 2)), (4, (0, 0, 4, 4))] {
             let param = TransformationParameter {

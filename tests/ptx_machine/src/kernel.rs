@@ -75,7 +75,7 @@ pub(crate) const SPECIAL: [&str; 12] = [
     "%nctaid.z",
 ];
 
-/// A variable in shared memory, or a parameter in the memory of parameters.
+/// A variable in shared memory, or a kernel parameter in PTX's `.param` space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Variable {
     pub(crate) offset: usize,

@@ -68,8 +68,8 @@ fn with_memory<T>(
     for (bytes, word) in buffer[offset..].chunks_exact_mut(4).zip(&words) {
         bytes.copy_from_slice(&word.to_le_bytes());
     }
-    // SAFETY: the buffer outlives the launch, the only one of the machine, and is not accessed until
-    // the launch has ended.
+    // SAFETY: the buffer outlives the launch and is not accessed until the launch has ended; the
+    // machine runs no other launch.
     unsafe { machine.memory.add(start as u64, 4 * words.len() as u64, Some(0)) };
     for (i, word) in memory.iter().enumerate() {
         if word.is_some() {
