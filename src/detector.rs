@@ -1,5 +1,5 @@
-//! Detection of objects in images by a trained net that ends in a DetectionOutput layer, such as
-//! SSD.
+//! Detection of objects in images by a trained net that ends in a DetectionOutput or
+//! Yolov3DetectionOutput layer, such as SSD or YOLO version 3.
 
 use crate::{
     classifier::Preprocessing,
@@ -13,7 +13,8 @@ use crate::{
 };
 use std::{collections::BTreeMap, path::Path};
 
-/// A trained net whose only input is a blob of images, with a DetectionOutput layer.
+/// A trained net whose only input is a blob of images, with a layer of type DetectionOutput or
+/// Yolov3DetectionOutput.
 ///
 /// The detector resizes the whole image to the height and width of the net's input. The detector
 /// runs the net on the device for which the net was built.
@@ -36,7 +37,7 @@ use std::{collections::BTreeMap, path::Path};
 pub struct Detector {
     net: Net<f32>,
     input: ImageInput,
-    /// Name of the top of the DetectionOutput layer.
+    /// Name of the top of the layer that returns the boxes.
     output: String,
     classes: usize,
     /// Factors that convert the edges in the output to fractions of the image's width and height.
@@ -104,17 +105,19 @@ impl Detector {
     /// Creates a detector from a net with trained weights.
     ///
     /// # Errors
-    /// [`Error::InvalidData`] unless the net has one Input layer with one top, and one
-    /// DetectionOutput layer; [`Error::Shape`] unless the input has four axes and one or three
-    /// channels; [`Error::InvalidInput`] or [`Error::Shape`] if the mean does not match the number
+    /// [`Error::InvalidData`] unless the net has one Input layer with one top, and one layer of type
+    /// DetectionOutput or Yolov3DetectionOutput; [`Error::Shape`] unless the input has four axes and
+    /// one or three channels; [`Error::InvalidInput`] or [`Error::Shape`] if the mean does not match the number
     /// of channels; errors of [`proto::read_binary`] for a mean image.
     pub fn new(mut net: Net<f32>, preprocessing: &Preprocessing) -> Result<Self> {
         let input = ImageInput::new(&mut net, preprocessing, "detector")?;
-        let layers = net.layer_params().filter(|layer| layer.r#type() == "DetectionOutput");
+        let kinds = ["DetectionOutput", "Yolov3DetectionOutput"];
+        let layers = net.layer_params().filter(|layer| kinds.contains(&layer.r#type()));
         let layers: Vec<_> = layers.collect();
         let [layer] = layers[..] else {
             let reason = format!(
-                "a detector needs a net with one DetectionOutput layer, found {}",
+                "a detector needs a net with one DetectionOutput or Yolov3DetectionOutput layer, \
+                 found {}",
                 layers.len()
             );
             return Err(Error::InvalidData(reason));
@@ -124,7 +127,12 @@ impl Detector {
             (true, _) => [1.0, 1.0],
             (false, [_, height, width]) => [1.0 / width as f32, 1.0 / height as f32],
         };
-        let (output, classes) = (layer.top[0].clone(), param.num_classes() as usize);
+        let classes = match &layer.yolov3_detection_output_param {
+            // YOLO does not count the background, which has the label 0.
+            Some(param) if layer.r#type() == kinds[1] => param.num_classes() as usize + 1,
+            _ => param.num_classes() as usize,
+        };
+        let output = layer.top[0].clone();
         Ok(Self { net, input, output, classes, edge_scale, labels: BTreeMap::new() })
     }
 

@@ -7,6 +7,12 @@ use crate::proto::{NonMaximumSuppressionParameter, prior_box_parameter::CodeType
 /// The left, top, right and bottom edges of a box.
 pub(super) type Box = [f32; 4];
 
+/// Returns the rows of a blob of detected objects if no object is found in any of `images` images:
+/// one row per image, with the index of the image and −1 in all other columns.
+pub(super) fn rows_without_boxes(images: usize) -> Vec<f32> {
+    (0..images).flat_map(|image| [image as f32, -1.0, -1.0, -1.0, -1.0, -1.0, -1.0]).collect()
+}
+
 /// The conversion of offsets, which a net predicts relative to prior boxes, to boxes.
 pub(super) struct BoxCoder {
     pub(super) code: CodeType,

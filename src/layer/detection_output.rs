@@ -1,7 +1,7 @@
 //! The DetectionOutput layer, which converts predicted offsets and scores to boxes.
 
 use super::{
-    detection_boxes::{Box, BoxCoder, Suppression},
+    detection_boxes::{Box, BoxCoder, Suppression, rows_without_boxes},
     prelude::*,
 };
 use crate::proto::DetectionOutputParameter;
@@ -241,13 +241,6 @@ fn warn_of_ignored_fields(layer: &str, param: &DetectionOutputParameter) {
     }
 }
 
-/// Returns the values of a row for an image without boxes.
-fn row_without_box(image: usize) -> [f32; 7] {
-    let mut row = [-1.0; 7];
-    row[0] = image as f32;
-    row
-}
-
 /// Returns the quadruple with the index `i` in `values`, a list of quadruples.
 fn quadruple(values: &[f32], i: usize) -> Option<[f32; 4]> {
     values.as_chunks().0.get(i).copied()
@@ -278,7 +271,7 @@ impl<T: Element> Layer<T> for DetectionOutputLayer {
             }
         }
         if self.rows.is_empty() {
-            self.rows = (0..counts[0]).flat_map(row_without_box).collect();
+            self.rows = rows_without_boxes(counts[0]);
         }
         top[0].reshape(&[1, 1, self.rows.len() / 7, 7])
     }

@@ -2,8 +2,8 @@
 //!
 //! Layers call the kernels of an [`AnyDevice`](crate::AnyDevice) and are generic over the element
 //! type. Only these layers read the values of blobs on the host: [`FilterLayer`],
-//! [`DetectionOutputLayer`] and [`ProposalLayer`], whose top shapes depend on values,
-//! [`RoiPoolingLayer`] and [`PsroiPoolingLayer`], which no kernel computes, and
+//! [`DetectionOutputLayer`], [`Yolov3DetectionOutputLayer`] and [`ProposalLayer`], whose top shapes
+//! depend on values, [`RoiPoolingLayer`] and [`PsroiPoolingLayer`], which no kernel computes, and
 //! [`Hdf5OutputLayer`], which writes a file.
 //! [`LayerRegistry`] maps the `type` of a layer's definition to the constructor of the layer. Other
 //! crates can register further layer types.
@@ -94,6 +94,7 @@ mod spp;
 mod stochastic_pooling;
 mod tile;
 mod upsample;
+mod yolov3_detection_output;
 
 mod registry;
 
@@ -166,6 +167,7 @@ pub use split::SplitLayer;
 pub use spp::SppLayer;
 pub use tile::TileLayer;
 pub use upsample::UpsampleLayer;
+pub use yolov3_detection_output::Yolov3DetectionOutputLayer;
 
 #[cfg(feature = "onnx")]
 pub(crate) use {
@@ -253,6 +255,7 @@ impl<T: Element> LayerRegistry<T> {
             .with("ShuffleChannel", ShuffleChannelLayer::new)
             .with("SmoothL1Loss", SmoothL1LossLayer::new)
             .with("Upsample", UpsampleLayer::new)
+            .with("Yolov3DetectionOutput", Yolov3DetectionOutputLayer::new)
             .with_python("rpn.proposal_layer", "ProposalLayer", ProposalLayer::of_python)
             .with_neuron::<AbsVal>()
             .with_neuron::<Bnll>()

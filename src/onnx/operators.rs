@@ -28,8 +28,9 @@ pub(super) fn role(param: &LayerParameter, is_loss: bool) -> Role {
         "Input" | "Data" | "ImageData" | "HDF5Data" | "MemoryData" | "WindowData" => Role::Input,
         "Split" => Role::Alias,
         "Dropout" if elementwise::keeps_its_bottom(param) => Role::Alias,
-        // The number of boxes that DetectionOutput returns depends on the values of its bottoms.
-        "Accuracy" | "DetectionOutput" | "HDF5Output" => Role::LeftOut,
+        // The number of boxes that these layers return depends on the values of their bottoms.
+        "DetectionOutput" | "Yolov3DetectionOutput" => Role::LeftOut,
+        "Accuracy" | "HDF5Output" => Role::LeftOut,
         "Silence" => Role::Silence,
         // The second top of SoftmaxWithLoss holds the probabilities, which the export must compute.
         "SoftmaxWithLoss" if param.top.len() > 1 => Role::Nodes,

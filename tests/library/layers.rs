@@ -85,6 +85,11 @@ fn every_layer_called_with_wrong_blob_counts_returns_an_error() {
         ("RNN", "recurrent_param { num_output: 1 }"),
         ("SPP", "spp_param { pyramid_height: 1 }"),
         ("Tile", "tile_param { tiles: 2 }"),
+        (
+            "Yolov3DetectionOutput",
+            "yolov3_detection_output_param { num_classes: 1 num_box: 1 mask: [0, 0]
+                anchors_scale: [2, 1] biases: [1, 1] }",
+        ),
     ];
     let types_with_files =
         ["Data", "HDF5Data", "HDF5Output", "ImageData", "Parameter", "WindowData"];

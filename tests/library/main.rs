@@ -90,6 +90,8 @@ mod resume;
 mod shards;
 #[cfg(feature = "net")]
 mod solver;
+#[cfg(feature = "net")]
+mod yolo;
 
 // Tests of the source tree.
 mod layering;

@@ -245,6 +245,7 @@ message LayerParameter {
     optional message(DetectionEvaluateParameter) detection_evaluate_param = 205;
     optional message(NormalizeParameter) norm_param = 206;
     optional message(ReLuParameter) relu6_param = 211;
+    optional message(Yolov3DetectionOutputParameter) yolov3_detection_output_param = 602;
     optional message(InterpParameter) interp_param = 1001;
     optional message(ProposalParameter) proposal_param = 1002;
     optional message(PsroiPoolingParameter) psroi_pooling_param = 10001;
@@ -394,6 +395,17 @@ message SolverParameter {
     optional bool layer_wise_reduce = 41 [default = true];
     /// Files of initial weights; a string may name several files, separated by commas.
     repeated string weights = 42;
+    /// Whether to report the average precision of each class.
+    optional bool show_per_class_result = 44 [default = false];
+    /// Extensions of the SSD fork (weiliu89/caffe, branch ssd), which gives `eval_type` the number 41
+    /// and `ap_version` the number 42.
+    ///
+    /// Kind of the tests: `classification` reports means of the outputs, `detection` the mean average
+    /// precision of outputs of layers of type DetectionEvaluate.
+    optional string eval_type = 1000 [default = "classification"];
+    /// Integral of the precision over the recall: `11point` as in VOC 2007, `MaxIntegral` as in VOC
+    /// 2012, or `Integral`.
+    optional string ap_version = 1001 [default = "Integral"];
 }
 
 /// State of a solver, from which training can be resumed.
@@ -1438,8 +1450,57 @@ message AnnotatedDataParameter {
     repeated message(BatchSampler) batch_sampler = 1;
     /// File of a `LabelMap` with the names of the labels.
     optional string label_map_file = 2;
-    optional enumeration(annotated_data_parameter::AnnotationType) anno_type = 3
+    /// Kind of the annotations, which replaces the kind in each record.
+    optional enumeration(annotated_datum::AnnotationType) anno_type = 3
         [default = Bbox, setter = set_anno_type];
+}
+
+/// Image with the objects in it: the record of databases for the layer AnnotatedData.
+///
+/// ```
+/// use cortado::proto::{self, AnnotatedDatum};
+///
+/// let message: AnnotatedDatum = proto::parse_text("type: BBOX", "text")?;
+/// assert_eq!(message.r#type(), proto::annotated_datum::AnnotationType::Bbox);
+/// # Ok::<(), cortado::Error>(())
+/// ```
+message AnnotatedDatum {
+    /// Image; usually the bytes of an image file.
+    optional message(Datum) datum = 1;
+    optional enumeration(annotated_datum::AnnotationType) r#type = 2
+        [default = Bbox, setter = set_type];
+    /// The objects: one group per label.
+    repeated message(AnnotationGroup) annotation_group = 3;
+}
+
+/// One object in an image.
+///
+/// ```
+/// use cortado::proto::{self, Annotation};
+///
+/// let message: Annotation = proto::parse_text("instance_id: 2", "text")?;
+/// assert_eq!(message.instance_id, Some(2));
+/// # Ok::<(), cortado::Error>(())
+/// ```
+#[derive(Copy)]
+message Annotation {
+    /// Number of the object among the objects of its label in the image.
+    optional int32 instance_id = 1 [default = 0];
+    optional message(NormalizedBBox) bbox = 2;
+}
+
+/// All objects of one label in an image.
+///
+/// ```
+/// use cortado::proto::{self, AnnotationGroup};
+///
+/// let message: AnnotationGroup = proto::parse_text("group_label: 2", "text")?;
+/// assert_eq!(message.group_label, Some(2));
+/// # Ok::<(), cortado::Error>(())
+/// ```
+message AnnotationGroup {
+    optional int32 group_label = 1;
+    repeated message(Annotation) annotation = 2;
 }
 
 /// Random crop of an image with boxes.
@@ -1737,6 +1798,30 @@ message NonMaximumSuppressionParameter {
     optional int32 top_k = 2;
     /// Factor for a threshold above 0.5 after each kept box.
     optional float eta = 3 [default = 1.0];
+}
+
+/// Box with edges as fractions of the width and height of an image.
+///
+/// ```
+/// use cortado::proto::{self, NormalizedBBox};
+///
+/// let message: NormalizedBBox = proto::parse_text("xmin: 0.5", "text")?;
+/// assert_eq!(message.xmin, Some(0.5));
+/// # Ok::<(), cortado::Error>(())
+/// ```
+#[derive(Copy)]
+message NormalizedBBox {
+    /// Left, top, right and bottom edge.
+    optional float xmin = 1;
+    optional float ymin = 2;
+    optional float xmax = 3;
+    optional float ymax = 4;
+    optional int32 label = 5;
+    /// Whether the object is difficult to recognize.
+    optional bool difficult = 6;
+    optional float score = 7;
+    /// Area of the box.
+    optional float size = 8;
 }
 
 /// Division by the L2 norm over the channels, and multiplication by a learned factor.
@@ -2150,6 +2235,36 @@ message UpsampleParameter {
     /// Size of the output, in place of the scale.
     optional uint32 upsample_h = 6;
     optional uint32 upsample_w = 7;
+}
+
+/// Conversion of the outputs of YOLO version 3 to boxes.
+///
+/// ```
+/// use cortado::proto::{self, Yolov3DetectionOutputParameter};
+///
+/// let message: Yolov3DetectionOutputParameter = proto::parse_text("num_classes: 2", "text")?;
+/// assert_eq!(message.num_classes, Some(2));
+/// # Ok::<(), cortado::Error>(())
+/// ```
+message Yolov3DetectionOutputParameter {
+    /// Number of classes; YOLO has no class for the background.
+    optional uint32 num_classes = 1 [default = 20];
+    /// Number of boxes at each position of a feature map.
+    optional uint32 num_box = 2 [default = 3];
+    /// Scores must exceed this threshold.
+    optional float confidence_threshold = 3 [default = 0.01];
+    /// Boxes with at least this overlap with a box of a higher score are removed.
+    optional float nms_threshold = 4 [default = 0.45];
+    /// Width and height of each anchor box, in pixels.
+    repeated float biases = 5;
+    /// For each bottom, the distance between neighbouring positions in pixels.
+    repeated uint32 anchors_scale = 6;
+    /// Number of bottoms.
+    optional uint32 mask_group_num = 7 [default = 2];
+    /// For each bottom, the indices of its anchor boxes.
+    repeated uint32 mask = 8;
+    /// Whether the bottoms also contain the uncertainty of each coordinate; not supported.
+    optional bool gaussian_box = 9 [default = false];
 }
 
 /// Layer in the V1 format (`layers` in a net), whose type is an enum.
@@ -2660,15 +2775,15 @@ enum Engine {
 }
 }
 
-/// Enums of [`AnnotatedDataParameter`].
-pub mod annotated_data_parameter {
+/// Enums of [`AnnotatedDatum`].
+pub mod annotated_datum {
 enumerations! {
 /// Kind of the annotations.
 ///
 /// ```
 /// use cortado::proto;
 ///
-/// assert_eq!(proto::annotated_data_parameter::AnnotationType::Bbox.as_str_name(), "BBOX");
+/// assert_eq!(proto::annotated_datum::AnnotationType::Bbox.as_str_name(), "BBOX");
 /// ```
 enum AnnotationType {
     /// Boxes around objects.
