@@ -2,10 +2,59 @@
 //! overlapping boxes.
 
 use super::prelude::*;
-use crate::proto::{NonMaximumSuppressionParameter, prior_box_parameter::CodeType};
+use crate::{
+    proto::{NonMaximumSuppressionParameter, prior_box_parameter::CodeType},
+    shape::Shape,
+};
+use std::ops::RangeInclusive;
 
 /// The left, top, right and bottom edges of a box.
 pub(super) type Box = [f32; 4];
+
+/// Returns the number of prior boxes in a blob of the layer PriorBox with the shape `priors`.
+///
+/// # Errors
+/// Returns [`Error::Shape`] unless the shape is `1 × channels × 4·n`.
+pub(super) fn prior_count(priors: &Shape, channels: RangeInclusive<usize>) -> Result<usize> {
+    match priors[..] {
+        [1, c, edges] | [1, c, edges, 1] if channels.contains(&c) && edges % 4 == 0 => {
+            Ok(edges / 4)
+        }
+        _ => wrong_shape(format!(
+            "bottom 2 (prior boxes): expected a shape of 1 × 2 × 4·n, found {priors}"
+        )),
+    }
+}
+
+/// Returns the number of images of the first two bottoms, which hold the predicted offsets and
+/// scores. `factors` are the numbers of offsets and scores for each of `boxes` prior boxes.
+///
+/// # Errors
+/// Returns [`Error::Shape`] unless both bottoms hold the right number of values for each image.
+pub(super) fn image_count<T: Element>(
+    bottom: &[Blob<T>],
+    boxes: usize,
+    factors: [usize; 2],
+) -> Result<usize> {
+    let images = bottom[0].shape().split_at_axis(0)?.1;
+    for (i, (name, factor)) in ["offsets", "scores"].into_iter().zip(factors).enumerate() {
+        let shape = bottom[i].shape();
+        let (_, items, found) = shape.split_at_axis(0)?;
+        let expected = boxes.checked_mul(factor);
+        if items != images || expected != Some(found) {
+            return wrong_shape(format!(
+                "bottom {i} ({name}): expected {images} × {boxes}·{factor} values for {boxes} \
+                 prior boxes, found shape {shape}"
+            ));
+        }
+    }
+    Ok(images)
+}
+
+/// Returns the quadruple with the index `i` in `values`, a list of quadruples.
+pub(super) fn quadruple(values: &[f32], i: usize) -> Option<[f32; 4]> {
+    values.as_chunks().0.get(i).copied()
+}
 
 /// Returns the rows of a blob of detected objects if no object is found in any of `images` images:
 /// one row per image, with the index of the image and −1 in all other columns.
@@ -34,12 +83,7 @@ impl BoxCoder {
             true => offsets,
             false => std::array::from_fn(|i| variance[i] * offsets[i]),
         };
-        let size = [prior[2] - prior[0] + self.edge, prior[3] - prior[1] + self.edge];
-        if self.code != CodeType::Corner && !(size[0] > 0.0 && size[1] > 0.0) {
-            return invalid(format!(
-                "a prior box has the edges {prior:?}, so its width or height is not positive"
-            ));
-        }
+        let size = self.prior_size(prior)?;
         Ok(match self.code {
             CodeType::Corner => std::array::from_fn(|i| prior[i] + offsets[i]),
             CodeType::CornerSize => std::array::from_fn(|i| prior[i] + offsets[i] * size[i % 2]),
@@ -52,8 +96,55 @@ impl BoxCoder {
         })
     }
 
+    /// Returns the offsets of which [`decode`](Self::decode) makes the box `target`.
+    ///
+    /// # Errors
+    /// Returns [`Error::InvalidData`] like [`decode`](Self::decode), or if a variance is not
+    /// positive, or if the code type uses the size of `target`, and the
+    /// width or the height of `target` is not positive.
+    pub(super) fn encode(&self, prior: Box, variance: Box, target: Box) -> Result<[f64; 4]> {
+        let size = self.prior_size(prior)?.map(f64::from);
+        let (prior, target) = (prior.map(f64::from), target.map(f64::from));
+        let length = |edges: [f64; 4], i: usize| edges[i + 2] - edges[i];
+        let offsets: [f64; 4] = match self.code {
+            CodeType::Corner => std::array::from_fn(|i| target[i] - prior[i]),
+            CodeType::CornerSize => std::array::from_fn(|i| (target[i] - prior[i]) / size[i % 2]),
+            CodeType::CenterSize => {
+                if !(length(target, 0) > 0.0 && length(target, 1) > 0.0) {
+                    return invalid(format!(
+                        "a labelled box has the edges {target:?}, so its width or height is not \
+                         positive"
+                    ));
+                }
+                let center = |edges: [f64; 4], i: usize| (edges[i] + edges[i + 2]) / 2.0;
+                std::array::from_fn(|i| match i {
+                    0 | 1 => (center(target, i) - center(prior, i)) / size[i],
+                    _ => (length(target, i - 2) / size[i - 2]).ln(),
+                })
+            }
+        };
+        if let Some(variance) = variance.iter().find(|value| value.is_nan() || **value <= 0.0) {
+            return invalid(format!("a variance must be positive, found {variance}"));
+        }
+        Ok(match self.has_scaled_offsets {
+            true => offsets,
+            false => std::array::from_fn(|i| offsets[i] / f64::from(variance[i])),
+        })
+    }
+
+    /// Returns the width and the height of a prior box.
+    fn prior_size(&self, prior: Box) -> Result<[f32; 2]> {
+        let size = [prior[2] - prior[0] + self.edge, prior[3] - prior[1] + self.edge];
+        if self.code != CodeType::Corner && !(size[0] > 0.0 && size[1] > 0.0) {
+            return invalid(format!(
+                "a prior box has the edges {prior:?}, so its width or height is not positive"
+            ));
+        }
+        Ok(size)
+    }
+
     /// Returns the area of a box, or 0 if the box has a negative width or height.
-    fn area(&self, [left, top, right, bottom]: Box) -> f32 {
+    pub(super) fn area(&self, [left, top, right, bottom]: Box) -> f32 {
         if right < left || bottom < top {
             return 0.0;
         }
@@ -61,7 +152,7 @@ impl BoxCoder {
     }
 
     /// Returns the area of the intersection of two boxes divided by the area of their union.
-    fn overlap(&self, a: Box, b: Box) -> f32 {
+    pub(super) fn overlap(&self, a: Box, b: Box) -> f32 {
         if b[0] > a[2] || b[2] < a[0] || b[1] > a[3] || b[3] < a[1] {
             return 0.0;
         }

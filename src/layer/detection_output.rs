@@ -1,7 +1,9 @@
 //! The DetectionOutput layer, which converts predicted offsets and scores to boxes.
 
 use super::{
-    detection_boxes::{Box, BoxCoder, Suppression, rows_without_boxes},
+    detection_boxes::{
+        Box, BoxCoder, Suppression, image_count, prior_count, quadruple, rows_without_boxes,
+    },
     prelude::*,
 };
 use crate::proto::DetectionOutputParameter;
@@ -115,32 +117,10 @@ impl DetectionOutputLayer {
 
     /// Returns the number of images and the number of prior boxes, after checking the shapes.
     fn counts<T: Element>(&self, bottom: &[Blob<T>]) -> Result<[usize; 2]> {
-        let (offsets, scores, priors) = (bottom[0].shape(), bottom[1].shape(), bottom[2].shape());
         let channels = if self.coder.has_scaled_offsets { 1..=2 } else { 2..=2 };
-        let edges = match priors[..] {
-            [1, c, edges] | [1, c, edges, 1] if channels.contains(&c) && edges % 4 == 0 => edges,
-            _ => {
-                return wrong_shape(format!(
-                    "bottom 2 (prior boxes): expected a shape of 1 × 2 × 4·n, found {priors}"
-                ));
-            }
-        };
+        let boxes = prior_count(bottom[2].shape(), channels)?;
         let locations = if self.shares_location { 1 } else { self.classes };
-        let images = offsets.split_at_axis(0)?.1;
-        let boxes = edges / 4;
-        for (i, name, shape, factor) in
-            [(0, "offsets", offsets, 4 * locations), (1, "scores", scores, self.classes)]
-        {
-            let (_, items, found) = shape.split_at_axis(0)?;
-            let expected = boxes.checked_mul(factor);
-            if items != images || expected != Some(found) {
-                return wrong_shape(format!(
-                    "bottom {i} ({name}): expected {images} × {boxes}·{factor} values for {boxes} \
-                     prior boxes, found shape {shape}"
-                ));
-            }
-        }
-        Ok([images, boxes])
+        Ok([image_count(bottom, boxes, [4 * locations, self.classes])?, boxes])
     }
 
     /// Returns the largest horizontal and vertical positions of an edge, to which boxes are
@@ -239,11 +219,6 @@ fn warn_of_ignored_fields(layer: &str, param: &DetectionOutputParameter) {
     if param.visualize() {
         log::warn!("layer `{layer}`: detection_output_param: visualize is ignored");
     }
-}
-
-/// Returns the quadruple with the index `i` in `values`, a list of quadruples.
-fn quadruple(values: &[f32], i: usize) -> Option<[f32; 4]> {
-    values.as_chunks().0.get(i).copied()
 }
 
 fn clipped(edges: Box, bounds: Option<[f32; 2]>) -> Box {

@@ -3,8 +3,8 @@
 //! Layers call the kernels of an [`AnyDevice`](crate::AnyDevice) and are generic over the element
 //! type. Only these layers read the values of blobs on the host: [`FilterLayer`],
 //! [`DetectionOutputLayer`], [`Yolov3DetectionOutputLayer`] and [`ProposalLayer`], whose top shapes
-//! depend on values, [`RoiPoolingLayer`] and [`PsroiPoolingLayer`], which no kernel computes, and
-//! [`Hdf5OutputLayer`], which writes a file.
+//! depend on values, [`MultiBoxLossLayer`], [`RoiPoolingLayer`] and [`PsroiPoolingLayer`], which no
+//! kernel computes, and [`Hdf5OutputLayer`], which writes a file.
 //! [`LayerRegistry`] maps the `type` of a layer's definition to the constructor of the layer. Other
 //! crates can register further layer types.
 
@@ -27,6 +27,10 @@ mod linear;
 mod base_convolution;
 mod recurrent;
 mod detection_boxes;
+mod detection_loss;
+mod labelled_boxes;
+mod box_matching;
+mod hard_examples;
 
 mod accuracy;
 mod arg_max;
@@ -62,6 +66,7 @@ mod lrn;
 mod lstm;
 mod lstm_unit;
 mod memory_data;
+mod multi_box_loss;
 mod mvn;
 mod neuron;
 mod neuron_layers;
@@ -133,6 +138,7 @@ pub use lrn::LrnLayer;
 pub use lstm::LstmLayer;
 pub use lstm_unit::LstmUnitLayer;
 pub use memory_data::MemoryDataLayer;
+pub use multi_box_loss::MultiBoxLossLayer;
 pub use mvn::MvnLayer;
 pub use neuron::{Neuron, NeuronGradient, NeuronLayer};
 pub use neuron_layers::{
@@ -248,6 +254,7 @@ impl<T: Element> LayerRegistry<T> {
             .with("CropCenter", CropCenterLayer::new)
             .with("DepthwiseConvolution", ConvolutionLayer::depthwise)
             .with("Interp", InterpLayer::new)
+            .with("MultiBoxLoss", MultiBoxLossLayer::new)
             .with("Proposal", ProposalLayer::new)
             .with("PSROIPooling", PsroiPoolingLayer::new)
             .with("Reorg", ReorgLayer::new)

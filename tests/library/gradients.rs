@@ -427,6 +427,38 @@ fn scores(shape: &[usize], definition: &str) -> GradientCheck {
 }
 
 #[test]
+fn gradients_of_multi_box_loss_match_finite_differences() {
+    // Overlapping prior boxes in a row, and objects that overlap some of them.
+    let edges = |i: usize| [i as f64 / 16.0, 0.25, i as f64 / 16.0 + 0.25, 0.5];
+    let priors = move |i: usize| if i < 96 { edges(i / 4)[i % 4] } else { 0.125 };
+    let rows = [
+        [0., 1., 0., 0.0625, 0.25, 0.28125, 0.5, 0.],
+        [0., 2., 1., 0.5, 0.125, 0.75, 0.5, 0.],
+        [1., 1., 0., 0.3125, 0.25, 0.5, 0.4375, 0.],
+    ];
+    let loss = |param: &str, locations: usize| {
+        let definition =
+            format!("type: 'MultiBoxLoss' multibox_loss_param {{ num_classes: 3 {param} }}");
+        layer(&definition)
+            .bottom_with(&[2, 96 * locations], |i| ((i * 29 % 64) as f64 - 31.5) / 64.0)
+            .bottom_with(&[2, 72], |i| ((i * i * 7 + i * 37) % 251) as f64 / 64.0)
+            .constant(&[1, 2, 96], priors)
+            .constant(&[1, 1, 3, 8], move |i| rows[i / 8][i % 8])
+    };
+    run([
+        loss("", 1),
+        loss("code_type: CENTER_SIZE loc_weight: 2", 1),
+        loss("loc_loss_type: L2 conf_loss_type: LOGISTIC", 1),
+        loss("encode_variance_in_target: true loc_loss_type: L2", 1),
+        loss("encode_variance_in_target: true code_type: CORNER_SIZE", 1),
+        loss("mining_type: HARD_EXAMPLE sample_size: 7", 1),
+        loss("bp_inside: true mining_type: NONE", 1),
+        loss("share_location: false mining_type: NONE conf_loss_type: LOGISTIC", 3),
+        loss("share_location: false mining_type: NONE use_prior_for_matching: false", 3),
+    ]);
+}
+
+#[test]
 fn gradients_of_fork_layers_match_finite_differences() {
     let distinct = |i: usize| ((i * 37 % 101) as f64 - 30.5) / 64.0;
     let rois = |i: usize| [[0., 0., 0., 4., 3.], [1., 1., 2., 3., 4.]][i / 5][i % 5];

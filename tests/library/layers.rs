@@ -77,6 +77,7 @@ fn every_layer_called_with_wrong_blob_counts_returns_an_error() {
         ("InnerProduct", "inner_product_param { num_output: 1 }"),
         ("LSTM", "recurrent_param { num_output: 1 }"),
         ("MemoryData", "memory_data_param { batch_size: 1 channels: 1 height: 1 width: 1 }"),
+        ("MultiBoxLoss", "multibox_loss_param { num_classes: 2 }"),
         ("Pooling", "pooling_param { kernel_size: 1 }"),
         ("PriorBox", "prior_box_param { min_size: 1 }"),
         ("PSROIPooling", "psroi_pooling_param { spatial_scale: 1 output_dim: 3 group_size: 1 }"),

@@ -79,6 +79,8 @@ mod half_precision;
 #[cfg(feature = "net")]
 mod layers;
 #[cfg(feature = "net")]
+mod multi_box_loss;
+#[cfg(feature = "net")]
 mod net;
 #[cfg(feature = "onnx")]
 mod onnx;

@@ -35,7 +35,7 @@ fn definition(images: usize, param: &str) -> String {
 }
 
 fn net(images: usize, param: &str) -> Result<Net<f32>> {
-    Net::builder(&CpuDevice::new()).build(&proto::parse_text(&definition(images, param), "net")?)
+    Net::builder(&CpuDevice::new()).build(&proto::parse_text(definition(images, param), "net")?)
 }
 
 const PARAM: &str = "num_classes: 3 num_box: 2 confidence_threshold: 0.4 nms_threshold: 0.35
@@ -107,15 +107,17 @@ fn value(bottom: usize, i: usize) -> f32 {
 #[test]
 fn boxes_of_yolo_are_those_of_the_definition() {
     let mut net = net(2, PARAM).unwrap();
-    let mut values: [[Vec<f64>; 2]; 2] = Default::default();
-    for bottom in 0..2 {
+    let items = [0, 1].map(|bottom| {
         let blob = net.blob(&format!("x{bottom}")).unwrap();
         let data: Vec<f32> = (0..blob.count()).map(|i| value(bottom, i)).collect();
         blob.copy_from_slice(&data).unwrap();
-        for (image, item) in data.chunks(data.len() / 2).enumerate() {
-            values[image][bottom] = item.iter().map(|&x| x.into()).collect();
-        }
-    }
+        data.into_iter().map(f64::from).collect::<Vec<_>>()
+    });
+    let item = |image: usize, bottom: usize| {
+        let len = items[bottom].len() / 2;
+        items[bottom][image * len..(image + 1) * len].to_vec()
+    };
+    let values = [0, 1].map(|image| [0, 1].map(|bottom| item(image, bottom)));
     net.forward().unwrap();
     let found: Vec<f32> = net.blob("y").unwrap().to_vec().unwrap();
     let want: Vec<[f64; 7]> = values
