@@ -2,8 +2,8 @@
 //!
 //! Layers call the kernels of an [`AnyDevice`](crate::AnyDevice) and are generic over the element
 //! type. Only these layers read the values of blobs on the host: [`FilterLayer`],
-//! [`DetectionOutputLayer`], [`Yolov3DetectionOutputLayer`] and [`ProposalLayer`], whose top shapes
-//! depend on values, [`MultiBoxLossLayer`], [`RoiPoolingLayer`] and [`PsroiPoolingLayer`], which no
+//! [`DetectionOutputLayer`], [`Yolov3DetectionOutputLayer`], [`DetectionEvaluateLayer`] and
+//! [`ProposalLayer`], whose top shapes depend on values, [`MultiBoxLossLayer`], [`RoiPoolingLayer`] and [`PsroiPoolingLayer`], which no
 //! kernel computes, and [`Hdf5OutputLayer`], which writes a file.
 //! [`LayerRegistry`] maps the `type` of a layer's definition to the constructor of the layer. Other
 //! crates can register further layer types.
@@ -31,6 +31,7 @@ mod detection_loss;
 mod labelled_boxes;
 mod box_matching;
 mod hard_examples;
+mod image_sizes;
 
 mod accuracy;
 mod arg_max;
@@ -47,6 +48,7 @@ mod crop;
 mod crop_center;
 mod data;
 mod deconvolution;
+mod detection_evaluate;
 mod detection_output;
 mod dropout;
 mod dummy_data;
@@ -118,6 +120,7 @@ pub use crop::CropLayer;
 pub use crop_center::CropCenterLayer;
 pub use data::DataLayer;
 pub use deconvolution::DeconvolutionLayer;
+pub use detection_evaluate::DetectionEvaluateLayer;
 pub use detection_output::DetectionOutputLayer;
 pub use dropout::DropoutLayer;
 pub use dummy_data::DummyDataLayer;
@@ -207,6 +210,7 @@ impl<T: Element> LayerRegistry<T> {
             .with("Crop", CropLayer::new)
             .with("Data", DataLayer::new)
             .with("Deconvolution", DeconvolutionLayer::new)
+            .with("DetectionEvaluate", DetectionEvaluateLayer::new)
             .with("DetectionOutput", DetectionOutputLayer::new)
             .with("Dropout", DropoutLayer::new)
             .with("DummyData", DummyDataLayer::new)

@@ -30,7 +30,7 @@ pub(super) fn role(param: &LayerParameter, is_loss: bool) -> Role {
         "Dropout" if elementwise::keeps_its_bottom(param) => Role::Alias,
         // The number of boxes that these layers return depends on the values of their bottoms.
         "DetectionOutput" | "Yolov3DetectionOutput" => Role::LeftOut,
-        "Accuracy" | "HDF5Output" => Role::LeftOut,
+        "Accuracy" | "DetectionEvaluate" | "HDF5Output" => Role::LeftOut,
         "Silence" => Role::Silence,
         // The second top of SoftmaxWithLoss holds the probabilities, which the export must compute.
         "SoftmaxWithLoss" if param.top.len() > 1 => Role::Nodes,

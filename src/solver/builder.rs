@@ -11,6 +11,7 @@ use super::{
     registry::MethodRegistry,
     shard_range::ShardRange,
     snapshot::check_writable,
+    test::TestKind,
     training_run::{LastDisplay, Observers, Solver},
     update::regularization,
 };
@@ -234,6 +235,7 @@ impl<T: Element> SolverBuilder<T> {
         let method = self.methods.make(&param)?;
         let lr_policy = LrPolicy::new(&param)?;
         let regularization = regularization(&param)?;
+        TestKind::new(&param)?;
         let nets = Nets::new(&param, self.nets, seed, shards)?;
         let history = ParamState::new(&nets.train, method.histories())?;
         if processes.rank() == 0 {

@@ -31,6 +31,7 @@
 //! ```
 
 mod agreement;
+mod average_precision;
 mod builder;
 mod debug_info;
 mod divergence;

@@ -66,6 +66,7 @@ fn every_layer_called_with_wrong_blob_counts_returns_an_error() {
         ("Convolution", "convolution_param { num_output: 1 kernel_size: 1 }"),
         ("ConvolutionDepthwise", "convolution_param { num_output: 3 kernel_size: 1 }"),
         ("Deconvolution", "convolution_param { num_output: 1 kernel_size: 1 }"),
+        ("DetectionEvaluate", "detection_evaluate_param { num_classes: 2 }"),
         ("DetectionOutput", "detection_output_param { num_classes: 2 }"),
         ("CropCenter", "crop_center_param { crop_size: [0, 0, 1, 1] }"),
         ("DepthwiseConvolution", "convolution_param { num_output: 3 kernel_size: 1 }"),
@@ -93,7 +94,7 @@ fn every_layer_called_with_wrong_blob_counts_returns_an_error() {
         ),
     ];
     let types_with_files =
-        ["Data", "HDF5Data", "HDF5Output", "ImageData", "Parameter", "WindowData"];
+        ["AnnotatedData", "Data", "HDF5Data", "HDF5Output", "ImageData", "Parameter", "WindowData"];
     for kind in LayerRegistry::<f32>::standard().kinds() {
         if types_with_files.contains(&kind) {
             continue;

@@ -59,6 +59,8 @@ mod data;
 #[cfg(feature = "net")]
 mod detection;
 #[cfg(feature = "net")]
+mod detection_evaluate;
+#[cfg(feature = "net")]
 mod fillers;
 #[cfg(all(feature = "net", feature = "tensor-io"))]
 mod fork_layers;
