@@ -1,4 +1,5 @@
-//! Compares the layers of the SSD fork with OpenCV, which reads Caffe's files with its own code.
+//! Compares images and the layers of the SSD fork with OpenCV, which reads Caffe's files with its
+//! own code.
 //!
 //! The environment variable `CORTADO_OPENCV_PYTHON` names a Python interpreter with the packages in
 //! `tests/opencv/requirements.txt`. The test writes each net with inputs and cortado's outputs to a
@@ -6,16 +7,43 @@
 //! environment variable `CORTADO_OPENCV_NETS` may name a folder with further net definitions, for
 //! which the test generates random weights.
 
+#[path = "opencv/images.rs"]
+mod images;
+
 use cortado::{
     Blob, CpuDevice, Net,
     proto::{self, Phase},
     tensor_io,
 };
 use std::{
-    env, fs,
+    env,
+    ffi::OsString,
+    fs,
     path::{Path, PathBuf},
     process::Command,
 };
+
+/// Returns the Python interpreter with OpenCV.
+fn python() -> OsString {
+    env::var_os("CORTADO_OPENCV_PYTHON").unwrap_or_else(|| {
+        panic!("set CORTADO_OPENCV_PYTHON to a Python with tests/opencv/requirements.txt")
+    })
+}
+
+/// Runs a script in `tests/opencv` with the path of a folder.
+fn run(script: &str, folder: &Path) {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/opencv").join(script);
+    let status = Command::new(python()).arg(script).arg(folder).status().unwrap();
+    assert!(status.success(), "the files in {} differ", folder.display());
+}
+
+/// Returns an empty folder.
+fn folder(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).unwrap();
+    folder
+}
 
 /// A linear congruential generator.
 struct Noise(u32);
@@ -47,10 +75,7 @@ struct Nets(PathBuf);
 
 impl Nets {
     fn new() -> Self {
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("opencv");
-        let _ = fs::remove_dir_all(&folder);
-        fs::create_dir_all(&folder).unwrap();
-        Self(folder)
+        Self(folder("opencv"))
     }
 
     /// Builds a net, fills inputs and parameters with `fill`, and stores the net with its inputs and
@@ -221,9 +246,6 @@ fn fill_ssd(noise: &mut Noise, net: &Net<f32>) {
 
 #[test]
 fn ssd_layers_agree_with_opencv() {
-    let Some(python) = env::var_os("CORTADO_OPENCV_PYTHON") else {
-        panic!("set CORTADO_OPENCV_PYTHON to a Python with tests/opencv/requirements.txt");
-    };
     let (nets, noise) = (Nets::new(), &mut Noise(1));
     for i in 0..40 {
         let text = permute(noise);
@@ -253,7 +275,13 @@ fn ssd_layers_agree_with_opencv() {
             nets.add(&name, &proto::to_text(&definition).unwrap(), |net| fill_ssd(noise, net));
         }
     }
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/opencv/compare.py");
-    let status = Command::new(python).arg(script).arg(&nets.0).status().unwrap();
-    assert!(status.success(), "nets in {} differ", nets.0.display());
+    run("compare.py", &nets.0);
+}
+
+#[test]
+fn images_agree_with_opencv() {
+    let folder = folder("opencv-images");
+    run("images.py", &folder);
+    let different = images::compare(&folder);
+    assert!(different.is_empty(), "these files differ: {different:#?}");
 }

@@ -8,7 +8,11 @@ mod decode;
 mod disabled;
 #[cfg(feature = "image")]
 mod encode;
+#[cfg(feature = "image")]
+mod jpeg;
 mod pixels;
+#[cfg(feature = "image")]
+mod png;
 #[cfg(feature = "image")]
 mod pnm;
 #[cfg(feature = "image")]
@@ -25,12 +29,13 @@ use std::path::Path;
 use {decode::decode, encode::encode_png};
 
 impl Image {
-    /// Decodes the bytes of a JPEG, PNG, BMP, PBM, PGM or PPM file. The magic number of `bytes` determines the image
-    /// format. The decoder ignores the EXIF orientation.
+    /// Decodes the bytes of a JPEG, PNG, BMP, PBM, PGM or PPM file. The magic number of `bytes`
+    /// determines the image format. The pixel values equal those of OpenCV. The decoder ignores the
+    /// EXIF orientation.
     ///
     /// # Errors
     /// Returns [`Error::InvalidData`](crate::Error::InvalidData) for a damaged file, for any other
-    /// image format, and for an image that needs more than 32 MiB and more than 64 bytes per byte
+    /// image format, for a rare kind of file such as lossless JPEG, and for an image that needs more than 32 MiB and more than 64 bytes per byte
     /// of the file. Without the feature `image`, decoding always returns
     /// [`Error::InvalidData`](crate::Error::InvalidData).
     #[doc(alias = "DecodeDatum")]

@@ -1,4 +1,5 @@
-"""Creates the images in this folder. Requires opencv-python-headless, pillow and numpy from PyPI.
+"""Creates the images in this folder. Requires opencv-python-headless, pillow and numpy from PyPI, and
+the program jpegtran of libjpeg-turbo.
 
 `expected.tsv` lists the pixels that OpenCV reads from each image. Its columns are the file, how it is
 read or resized, the number of channels, height, width, and the bytes in row-major BGR order.
@@ -6,6 +7,8 @@ read or resized, the number of channels, height, width, and the bytes in row-maj
 
 import os
 import struct
+import subprocess
+import zlib
 
 import cv2
 import numpy as np
@@ -34,11 +37,56 @@ save("color.jpg", color, "RGB", quality=90, subsampling=0)
 save("gray.jpg", color[..., 1].copy(), "L", quality=90)
 
 
-
 def save_bytes(name, *parts):
     with open(os.path.join(HERE, name), "wb") as file:
         file.write(b"".join(parts))
 
+
+def encode_jpeg(pixels, sampling, *flags):
+    flags = [cv2.IMWRITE_JPEG_QUALITY, 60, cv2.IMWRITE_JPEG_SAMPLING_FACTOR, sampling, *flags]
+    return cv2.imencode(".jpg", pixels[..., ::-1], flags)[1].tobytes()
+
+
+noise = np.random.default_rng(1).integers(0, 256, (HEIGHT, WIDTH, 4), dtype=np.uint8)
+for name, sampling in {"420": 0x221111, "422": 0x211111, "440": 0x121111, "411": 0x411111}.items():
+    save_bytes(f"chroma{name}.jpg", encode_jpeg(color, sampling))
+save_bytes("tiny.jpg", encode_jpeg(noise[:3, :3, :3], 0x221111))
+flags = [cv2.IMWRITE_JPEG_PROGRESSIVE, 1, cv2.IMWRITE_JPEG_RST_INTERVAL, 1]
+save_bytes("progressive.jpg", encode_jpeg(color, 0x221111, *flags))
+save("rgb.jpg", noise[..., :3].copy(), "RGB", quality=90, keep_rgb=True)
+save("cmyk.jpg", noise, "CMYK", quality=50)
+with open(os.path.join(HERE, "cmyk.jpg"), "rb") as file:
+    cmyk = file.read()
+transform = cmyk.index(b"Adobe") + 11
+save_bytes("ycck.jpg", cmyk[:transform], b"\2", cmyk[transform + 1:])
+for name, options in {"arithmetic": ["-restart", "1B"], "arithmetic_progressive": ["-progressive"]}.items():
+    command = ["jpegtran", "-arithmetic", *options]
+    data = encode_jpeg(color, 0x221111)
+    save_bytes(f"{name}.jpg", subprocess.run(command, input=data, capture_output=True).stdout)
+
+
+def save_png(name, pixels, *chunks):
+    """Writes a PNG file with red, green and blue, and further chunks."""
+    height, width = pixels.shape[:2]
+    chunk = lambda kind, data: [struct.pack(">I", len(data)), kind, data,
+                                struct.pack(">I", zlib.crc32(kind + data))]
+    bits = 8 * pixels.dtype.itemsize
+    header = struct.pack(">IIBBBBB", width, height, bits, 2, 0, 0, 0)
+    rows = b"".join(b"\0" + row.astype(pixels.dtype.newbyteorder(">")).tobytes() for row in pixels)
+    chunks = [chunk(b"IHDR", header), *(chunk(*part) for part in chunks),
+              chunk(b"IDAT", zlib.compress(rows)), chunk(b"IEND", b"")]
+    save_bytes(name, b"\x89PNG\r\n\x1a\n", *(piece for part in chunks for piece in part))
+
+
+half_gray = np.where(columns[..., None] % 2, noise[..., :3], noise[..., :1])
+gamma = lambda value: (b"gAMA", struct.pack(">I", value))
+save_png("gamma.png", half_gray, gamma(60000))
+save_png("srgb.png", half_gray, gamma(60000), (b"sRGB", b"\0"))
+save_png("linear.png", half_gray, gamma(98000))
+save_png("gamma16.png", half_gray * np.uint16(255) + np.uint16(7), gamma(45455))
+save_png("significant.png", half_gray * np.uint16(255) + np.uint16(7), gamma(45455),
+         (b"sBIT", b"\x09\x0a\x08"))
+save_png("transparent.png", half_gray, (b"tRNS", half_gray[0, 0].astype(">u2").tobytes()))
 
 def save_bmp(name, height, bits, rows, palette=b"", compression=0, masks=b""):
     """Writes a BMP file; each of `rows` is padded to a multiple of four bytes."""
@@ -69,6 +117,13 @@ save_bmp("bits8.bmp", HEIGHT, 8, [row.astype(np.uint8).tobytes() for row in indi
 save_bmp("gray8.bmp", HEIGHT, 8, [row.astype(np.uint8).tobytes() for row in indices], grays)
 save_bmp("bits4.bmp", HEIGHT, 4, [row.astype(np.uint8).tobytes() for row in nibbles], colors)
 save_bmp("bits1.bmp", HEIGHT, 1, [row.tobytes() for row in packed], bytes([9, 8, 7, 0, 250, 251, 252, 0]))
+# Rows of a run, literal indices, and the end of the row or of the image; then skipped pixels.
+row8 = lambda i: bytes([4, i, 0, 5, i, i + 1, i + 2, i + 3, i + 4, 0, 2, 15 - i])
+row4 = lambda i: bytes([5, 16 * i + 3, 0, 4, 0x12, 0x34, 2, 16 * i])
+runs8 = b"".join(row8(i) for i in range(5)) + b"\0\2\3\1" + bytes([8, 7]) + row8(6) + b"\0\1"
+runs4 = b"".join(row4(i) + b"\0\0" for i in range(8)) + b"\0\2\3\0" + bytes([8, 0x7A]) + b"\0\1"
+save_bmp("runs8.bmp", HEIGHT, 8, [runs8], colors, 1)
+save_bmp("runs4.bmp", -HEIGHT, 4, [runs4], colors, 2)
 size = b"%d %d\n" % (WIDTH, HEIGHT)
 text = lambda values: b" ".join(b"%d" % value for value in values.ravel()) + b"\n"
 save_bytes("text.pbm", b"P1 # a comment\n", size, text(bit).replace(b" ", b""))

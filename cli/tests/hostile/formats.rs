@@ -112,20 +112,49 @@ pub(crate) fn png_with(more: &[u8], height: u32, width: u32, rows: usize) -> Vec
 
 /// Returns a grey JPEG file of `height` by `width` pixels without pixel data.
 pub(crate) fn jpeg(height: u16, width: u16) -> Vec<u8> {
-    let segment = |marker: u8, data: &[u8]| {
-        [&[0xff, marker], &(data.len() as u16 + 2).to_be_bytes()[..], data].concat()
+    let scan = segment(0xda, &[1, 1, 0, 0, 63, 0]);
+    let huffman = [huffman(0, 0), huffman(0x10, 0)].concat();
+    [jpeg_header(0xc0, height, width), huffman, scan, vec![0xff, 0xd9]].concat()
+}
+
+/// Returns a grey progressive JPEG file of `side` by `side` black pixels, whose scans decode each
+/// bit of each coefficient, and then the first bit of the last coefficient again.
+pub(crate) fn jpeg_with_many_scans(side: u16) -> Vec<u8> {
+    let blocks = usize::from(side).div_ceil(8).pow(2);
+    // The symbol 0xE0 and 14 zeros say that 2^14 blocks have no nonzero coefficient.
+    let runs = vec![0; (15 * blocks.div_ceil(1 << 14)).div_ceil(8)];
+    let scan = |index: u8, previous_shift: u8, shift: u8| {
+        let header = segment(0xda, &[1, 1, 0, index, index, previous_shift << 4 | shift]);
+        let data = if index == 0 { vec![0; blocks.div_ceil(8)] } else { runs.clone() };
+        [header, data].concat()
     };
+    let mut file = jpeg_header(0xc2, side, side);
+    file.extend([huffman(0, 0), huffman(0x10, 0xe0)].concat());
+    for index in 0..64 {
+        file.extend(scan(index, 0, 13));
+        (0..13).rev().for_each(|shift| file.extend(scan(index, shift + 1, shift)));
+    }
+    file.extend(scan(63, 0, 13));
+    [file, vec![0xff, 0xd9]].concat()
+}
+
+/// Returns the start of a grey JPEG file, with a frame header of the kind `frame`.
+fn jpeg_header(frame: u8, height: u16, width: u16) -> Vec<u8> {
     let size = [height, width].map(u16::to_be_bytes).concat();
     let quantization = segment(0xdb, &[&[0][..], &[1; 64]].concat());
-    let frame = segment(0xc0, &[&[8], &size[..], &[1, 1, 0x11, 0]].concat());
-    // A Huffman table with one code, of one bit, for the value 0.
-    let huffman = |class: u8| {
-        let counts = [1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
-        segment(0xc4, &[&[class][..], &counts, &[0]].concat())
-    };
-    let scan = segment(0xda, &[1, 1, 0, 0, 63, 0]);
-    let parts = [vec![0xff, 0xd8], quantization, frame, huffman(0), huffman(0x10), scan];
-    [parts.concat(), vec![0xff, 0xd9]].concat()
+    let frame = segment(frame, &[&[8], &size[..], &[1, 1, 0x11, 0]].concat());
+    [vec![0xff, 0xd8], quantization, frame].concat()
+}
+
+/// Returns a Huffman table of a JPEG file, with one code of one bit for `symbol`.
+fn huffman(class: u8, symbol: u8) -> Vec<u8> {
+    let counts = [1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    segment(0xc4, &[&[class][..], &counts, &[symbol]].concat())
+}
+
+/// Returns a segment of a JPEG file.
+fn segment(marker: u8, data: &[u8]) -> Vec<u8> {
+    [&[0xff, marker], &(data.len() as u16 + 2).to_be_bytes()[..], data].concat()
 }
 
 /// Returns a field of a message in protobuf's binary format.

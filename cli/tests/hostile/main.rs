@@ -14,8 +14,8 @@ mod leveldb;
 
 use command::Folder;
 use formats::{
-    Node, chunk, field, gzip, idx, jpeg, lmdb, lmdb_page, npy, png, png_with, safetensors, varint,
-    zip, zlib,
+    Node, chunk, field, gzip, idx, jpeg, jpeg_with_many_scans, lmdb, lmdb_page, npy, png, png_with,
+    safetensors, varint, zip, zlib,
 };
 use std::fs::File;
 
@@ -134,6 +134,13 @@ fn a_jpeg_header_of_four_gigapixels_is_refused() {
     let folder = folder("jpeg");
     folder.write("a.image", jpeg(65_500, 65_500));
     folder.fails(CLASSIFY, &["a.image: image of 65500 x 65500 pixels", "33554432 bytes"]);
+}
+
+#[test]
+fn a_jpeg_scan_that_repeats_a_scan_is_refused() {
+    let folder = folder("jpeg-scans");
+    folder.write("a.image", jpeg_with_many_scans(1000));
+    folder.fails(CLASSIFY, &["a.image: damaged JPEG image: a scan does not continue the scans"]);
 }
 
 #[test]

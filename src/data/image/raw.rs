@@ -13,8 +13,10 @@ pub(super) struct Raw {
 /// The reason why an image cannot be decoded.
 pub(super) enum RawError {
     Damaged(&'static str),
+    /// The error message of a decoder in another crate.
+    Decoder(String),
     Unsupported(String),
-    /// The image needs more memory than the limit for its file.
+    /// The image needs more memory than the limit for its file, or than the machine has.
     TooLarge(Error),
 }
 
@@ -25,8 +27,13 @@ impl RawError {
             Self::Damaged(reason) => {
                 Error::InvalidData(format!("damaged {format} image: {reason}"))
             }
+            Self::Decoder(reason) => {
+                Error::InvalidData(format!("damaged {format} image: {reason}"))
+            }
             Self::Unsupported(what) => {
-                Error::InvalidData(format!("{format} images with {what} are not supported"))
+                let remedy = "convert the image to PNG with another program";
+                let reason = format!("{format} images with {what} are not supported; {remedy}");
+                Error::InvalidData(reason)
             }
             Self::TooLarge(error) => error,
         }

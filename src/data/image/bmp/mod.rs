@@ -1,10 +1,15 @@
 //! Decoding of BMP images.
 
+mod run_length;
+
 use super::raw::{Raw, RawError};
 use crate::error::Result;
 
 /// The length of the file header, which precedes the image header.
 const FILE_HEADER: usize = 14;
+/// Values of the header's compression field for run-length encoding with 8 and 4 bits per pixel.
+const RUNS_OF_8_BITS: u32 = 1;
+const RUNS_OF_4_BITS: u32 = 2;
 /// Value of the header's compression field for an image with color masks.
 const BIT_FIELDS: u32 = 3;
 /// The color masks of 16-bit pixels, in the order red, green, blue: 5 bits each, or 6 bits for
@@ -24,7 +29,8 @@ struct Header {
     palette: Vec<[u8; 3]>,
 }
 
-/// Decodes a BMP image with a palette or with 16, 24 or 32 bits per pixel. As in OpenCV, the bytes
+/// Decodes a BMP image with a palette, which may be run-length-encoded, or with 16, 24 or 32 bits per
+/// pixel. As in OpenCV, the bytes
 /// of a 32-bit pixel are blue, green, red and alpha, regardless of the values of the color masks.
 /// Also as in OpenCV, the alpha byte is ignored in an image without color masks. `check_size`
 /// receives the height and the width before memory is allocated.
@@ -37,8 +43,18 @@ pub(super) fn decode(
     check_size([height, width]).map_err(RawError::TooLarge)?;
     let start = number(bytes, 10, 4)? as usize;
     let rows = bytes.get(start..).ok_or(TRUNCATED)?;
+    let is_encoded = matches!(header.compression, RUNS_OF_8_BITS | RUNS_OF_4_BITS);
+    let indices = match is_encoded {
+        true => run_length::decode(rows, header.bits, [height, width])?,
+        false => Vec::new(),
+    };
+    // The decoded indices take one byte each.
+    let (rows, bits) = if is_encoded { (&indices[..], 8) } else { (rows, header.bits) };
     // Each row takes a multiple of four bytes.
-    let stride = width.checked_mul(header.bits).ok_or(TRUNCATED)?.div_ceil(32) * 4;
+    let stride = match is_encoded {
+        true => width,
+        false => width.checked_mul(bits).ok_or(TRUNCATED)?.div_ceil(32) * 4,
+    };
     let len = stride.checked_mul(height).ok_or(TRUNCATED)?;
     let rows = rows.get(..len).ok_or(TRUNCATED)?;
     let is_565 =
@@ -57,7 +73,7 @@ pub(super) fn decode(
         let y = if header.is_top_down { y } else { height - 1 - y };
         let row = &rows[y * stride..][..stride];
         for x in 0..width {
-            match header.bits {
+            match bits {
                 24 => pixels.extend([row[3 * x + 2], row[3 * x + 1], row[3 * x]]),
                 32 if has_alpha => {
                     pixels.extend([row[4 * x + 2], row[4 * x + 1], row[4 * x], row[4 * x + 3]]);
@@ -107,6 +123,8 @@ impl Header {
             0 => matches!(bits, 1 | 4 | 8 | 16 | 24 | 32),
             BIT_FIELDS if bits == 16 => [MASKS_555, MASKS_565].contains(&masks(bytes)?),
             BIT_FIELDS => bits == 32,
+            RUNS_OF_8_BITS => bits == 8,
+            RUNS_OF_4_BITS => bits == 4,
             _ => false,
         };
         if !is_supported {
