@@ -45,6 +45,7 @@
 //! | write a layer | `Layer` and `LayerRegistry` (feature `net`) |
 //! | write a device | [`guide`], [`Memory`] and [`kernel`] |
 //! | find out which data is copied, and why | [`ledger`] |
+//! | find needless transfers and their causes | [`ledger::diagnose`] |
 //! | see on a timeline what a program does | [`trace`] |
 //! | call a kernel on slices, without blobs | [`kernel::slices`] |
 //!

@@ -21,6 +21,7 @@ impl<T: Element, D: Device> Blob<T, D> {
     /// # Errors
     /// [`Error::Shape`] if `indices` are out of range; [`Error::Borrowed`] if another access to the
     /// data is in progress; any error that the device returns.
+    #[track_caller]
     pub fn data_at(&self, indices: &[usize]) -> Result<T> {
         Ok(self.data()?.host()?[self.shape().offset(indices)?])
     }
@@ -29,6 +30,7 @@ impl<T: Element, D: Device> Blob<T, D> {
     ///
     /// # Errors
     /// Returns any error from [`data_at`](Self::data_at).
+    #[track_caller]
     pub fn diff_at(&self, indices: &[usize]) -> Result<T> {
         Ok(self.diff()?.host()?[self.shape().offset(indices)?])
     }
@@ -52,6 +54,7 @@ impl<T: Element, D: Device> Blob<T, D> {
     /// [`Error::Shape`] if the shapes differ and `reshape` is false; [`Error::Borrowed`] if another
     /// access to the data is in progress; any error that the device returns.
     #[doc(alias = "CopyFrom")]
+    #[track_caller]
     pub fn copy_from(&mut self, source: &Self, diff: bool, reshape: bool) -> Result<()> {
         if *self.shape() != *source.shape() {
             if !reshape {
@@ -75,6 +78,7 @@ impl<T: Element, D: Device> Blob<T, D> {
     /// # Errors
     /// [`Error::Borrowed`] if another access to the data is in progress; any error that the device
     /// returns.
+    #[track_caller]
     pub fn asum_data(&self) -> Result<T::Acc> {
         self.device().asum(self.data()?.view())
     }
@@ -84,6 +88,7 @@ impl<T: Element, D: Device> Blob<T, D> {
     /// # Errors
     /// [`Error::Borrowed`] if another access to the data is in progress; any error that the device
     /// returns.
+    #[track_caller]
     pub fn asum_diff(&self) -> Result<T::Acc> {
         self.device().asum(self.diff()?.view())
     }
@@ -93,6 +98,7 @@ impl<T: Element, D: Device> Blob<T, D> {
     /// # Errors
     /// [`Error::Borrowed`] if another access to the data is in progress; any error that the device
     /// returns.
+    #[track_caller]
     pub fn sumsq_data(&self) -> Result<T::Acc> {
         self.device().sumsq(self.data()?.view())
     }
@@ -102,6 +108,7 @@ impl<T: Element, D: Device> Blob<T, D> {
     /// # Errors
     /// [`Error::Borrowed`] if another access to the data is in progress; any error that the device
     /// returns.
+    #[track_caller]
     pub fn sumsq_diff(&self) -> Result<T::Acc> {
         self.device().sumsq(self.diff()?.view())
     }
@@ -111,6 +118,7 @@ impl<T: Element, D: Device> Blob<T, D> {
     /// # Errors
     /// [`Error::Borrowed`] if another access to the data is in progress; any error that the device
     /// returns.
+    #[track_caller]
     pub fn scale_data(&self, factor: T::Acc) -> Result<()> {
         self.device().scal(factor, self.data_mut()?.view_mut())
     }
@@ -120,6 +128,7 @@ impl<T: Element, D: Device> Blob<T, D> {
     /// # Errors
     /// [`Error::Borrowed`] if another access to the data is in progress; any error that the device
     /// returns.
+    #[track_caller]
     pub fn scale_diff(&self, factor: T::Acc) -> Result<()> {
         self.device().scal(factor, self.diff_mut()?.view_mut())
     }
@@ -130,6 +139,7 @@ impl<T: Element, D: Device> Blob<T, D> {
     /// [`Error::Borrowed`] if another access to the data is in progress; any error that the device
     /// returns.
     #[doc(alias = "Update")]
+    #[track_caller]
     pub fn update(&self) -> Result<()> {
         let minus_one = T::acc(-1.0);
         self.device().axpy(minus_one, self.diff()?.view(), self.data_mut()?.view_mut())

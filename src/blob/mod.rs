@@ -78,6 +78,7 @@ impl<T: Storable, D: Device> Blob<T, D> {
     /// [`Error::Length`] unless the length of `data` is the count of `shape`;
     /// [`Error::ShapeOverflow`].
     #[doc(alias = "set_cpu_data")]
+    #[track_caller]
     pub fn from_vec(device: &D, shape: &[usize], data: Vec<T>) -> Result<Self>
     where
         Vec<T>: HostStorage + 'static,
@@ -148,6 +149,37 @@ impl<T: Storable, D: Device> Blob<T, D> {
     /// [`Error::Shape`] if the blob has more than four axes.
     pub fn width(&self) -> Result<usize> {
         self.shape.legacy(3)
+    }
+
+    /// Sets the name under which traces and diagnoses show the memory of this blob: `name` for the
+    /// data, and `name (diff)` for the diff. Blobs that share storage share the name.
+    ///
+    /// ```
+    /// use cortado::{ledger, prelude::*};
+    ///
+    /// let x = Blob::from_slice(&SimulatedDevice::new(), &[2], &[1.0f32, 2.0])?;
+    /// x.set_name("x")?;
+    /// let ((), diagnosis) = ledger::diagnose(|| x.scale_data(2.0))?;
+    /// assert_eq!(diagnosis.transfers()[0].memory.as_deref(), Some("x"));
+    /// # Ok::<(), cortado::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Borrowed`] while this blob or an alias is locked for writing.
+    pub fn set_name(&self, name: &str) -> Result<()> {
+        self.data.set_name(name.into())?;
+        self.diff.set_name(format!("{name} (diff)").into())
+    }
+
+    /// Like [`set_name`](Self::set_name), but keeps the names that the data or the diff already has,
+    /// and ignores a storage that is locked for writing.
+    #[cfg(feature = "net")]
+    pub(crate) fn set_first_name(&self, name: &str) {
+        for (storage, suffix) in [(&self.data, ""), (&self.diff, " (diff)")] {
+            if matches!(storage.has_name(), Ok(false)) {
+                let _ = storage.set_name(format!("{name}{suffix}").into());
+            }
+        }
     }
 
     /// Changes the shape. Keeps the storage and its values if the storage is large enough;

@@ -43,11 +43,22 @@ impl<D: Device> Storage<D> {
         Ok(self.try_read()?.allocated_bytes())
     }
 
+    pub(super) fn set_name(&self, name: Arc<str>) -> Result<()> {
+        self.try_read()?.set_name(name);
+        Ok(())
+    }
+
+    #[cfg(feature = "net")]
+    pub(super) fn has_name(&self) -> Result<bool> {
+        Ok(self.try_read()?.name().is_some())
+    }
+
     #[cfg(feature = "net")]
     pub(super) fn handles(&self) -> usize {
         Arc::strong_count(&self.memory)
     }
 
+    #[track_caller]
     pub(super) fn adopt(&self, storage: impl HostStorage + 'static) -> Result<()> {
         self.try_write()?.adopt(HostBytes::adopt(storage))
     }
@@ -177,6 +188,7 @@ impl<T: Storable, D: Device> ReadGuard<'_, T, D> {
     ///
     /// # Errors
     /// Returns any error from [`SyncedMemory::prefetch`].
+    #[track_caller]
     pub fn prefetch(&self, queue: &D) -> Result<()> {
         self.memory.prefetch(queue)
     }

@@ -4,14 +4,19 @@
 use super::{
     erased::{AnyBuffer, ErasedMemory, foreign_buffer_error},
     host_bytes::HostBytes,
-    ledger::{EventKind, context::transfer_event},
+    ledger::{
+        EventKind,
+        context::transfer_event,
+        diagnosis::history::{Access, Side},
+        memory_notes::{MemoryNotes, copy_start},
+    },
     memory_trait::StaleAllocation,
 };
 use crate::{
     error::{Error, Result, check_len},
     sync::{AtomicU8, Mutex, OnceLock, Relaxed},
 };
-use std::{fmt, mem, sync::Arc};
+use std::{fmt, mem, ops::Range, sync::Arc};
 
 /// Which sides of a [`SyncedMemory`](super::SyncedMemory), host or device, are valid, that is, hold
 /// the current value.
@@ -86,6 +91,7 @@ pub(crate) struct CoherentBytes {
     /// Stale allocations, kept for reuse. Only a thread that holds the lock of `spares` may set
     /// `host` or `dev`.
     spares: Mutex<SpareAllocations>,
+    notes: MemoryNotes,
 }
 
 struct SpareAllocations {
@@ -104,7 +110,26 @@ impl CoherentBytes {
             host: OnceLock::new(),
             dev: OnceLock::new(),
             spares: Mutex::new(SpareAllocations { host: None, dev: None, dev_is_new: false }),
+            notes: MemoryNotes::new(),
         }
+    }
+
+    pub(super) fn set_name(&self, name: Arc<str>) {
+        self.notes.set_name(name);
+    }
+
+    pub(super) fn name(&self) -> Option<Arc<str>> {
+        self.notes.name()
+    }
+
+    /// Records an access for open diagnoses.
+    ///
+    /// # Errors
+    /// Returns [`Error::Denied`] if a policy denies the access as needless.
+    #[inline]
+    #[track_caller]
+    fn record_access(&self, side: Side, access: Access) -> Result<()> {
+        self.notes.access((&*self.device, self.bytes), side, access)
     }
 
     pub(super) fn size(&self) -> usize {
@@ -129,19 +154,39 @@ impl CoherentBytes {
             false => self.fill_host()?,
         };
         self.valid_sides.read(HOST);
+        self.record_access(Side::Host, Access::Read)?;
         Ok(bytes)
     }
 
     #[track_caller]
     pub(super) fn host_mut(&mut self) -> Result<&mut [u8]> {
+        self.fetch_and_write_host(Access::Update)
+    }
+
+    /// Like [`host_mut`](Self::host_mut), for a caller that overwrites the bytes in `range` and does
+    /// not access the other bytes.
+    #[track_caller]
+    pub(super) fn host_part(&mut self, range: Range<usize>) -> Result<&mut [u8]> {
+        self.fetch_and_write_host(Access::OverwritePart(range))
+    }
+
+    #[track_caller]
+    fn fetch_and_write_host(&mut self, access: Access) -> Result<&mut [u8]> {
         if !self.device.is_unified() {
             self.fill_host()?;
         }
-        self.host_write_only()
+        self.record_access(Side::Host, access)?;
+        self.write_host()
     }
 
     #[track_caller]
     pub(super) fn host_write_only(&mut self) -> Result<&mut [u8]> {
+        self.record_access(Side::Host, Access::Overwrite)?;
+        self.write_host()
+    }
+
+    #[track_caller]
+    fn write_host(&mut self) -> Result<&mut [u8]> {
         if self.device.is_unified() {
             self.fill_dev()?;
             self.valid_sides.write(HOST);
@@ -159,6 +204,18 @@ impl CoherentBytes {
     /// Prepares to overwrite all bytes on the host, without first downloading the current value.
     #[track_caller]
     pub(super) fn begin_overwrite(&mut self) -> Result<Overwrite<'_>> {
+        self.record_access(Side::Host, Access::Overwrite)?;
+        self.begin_host_write()
+    }
+
+    /// Like [`begin_overwrite`](Self::begin_overwrite), but overwrites only the bytes in `range`.
+    #[track_caller]
+    pub(super) fn begin_part_overwrite(&mut self, range: Range<usize>) -> Result<Overwrite<'_>> {
+        self.host_part(range)?;
+        self.begin_host_write()
+    }
+
+    fn begin_host_write(&mut self) -> Result<Overwrite<'_>> {
         let is_in_place = self.device.is_unified() || self.head() == Head::HeadAtHost;
         let host_allocation = if is_in_place { None } else { Some(self.take_host()?) };
         Ok(Overwrite { memory: self, host_allocation, is_written: false })
@@ -194,13 +251,33 @@ impl CoherentBytes {
     pub(super) fn device<B: 'static>(&self) -> Result<&B> {
         let buffer = self.fill_dev()?;
         self.valid_sides.read(DEVICE);
+        self.record_access(Side::Device, Access::Read)?;
         buffer.downcast_ref().ok_or_else(|| foreign_buffer_error(&*self.device))
     }
 
     #[track_caller]
     pub(super) fn device_mut<B: 'static>(&mut self) -> Result<&mut B> {
         self.fill_dev()?;
-        self.device_write_only()
+        self.record_access(Side::Device, Access::Update)?;
+        self.write_device()
+    }
+
+    /// Like [`device_mut`](Self::device_mut), for a caller that overwrites the bytes in `range` and
+    /// does not access the other bytes.
+    #[track_caller]
+    pub(super) fn device_part<B: 'static>(&mut self, range: Range<usize>) -> Result<&mut B> {
+        self.fill_dev()?;
+        self.record_access(Side::Device, Access::OverwritePart(range))?;
+        self.write_device()
+    }
+
+    /// Uploads the value, if the device side is stale, for a caller that is about to overwrite a
+    /// part of the bytes.
+    #[track_caller]
+    pub(super) fn fetch_device(&mut self) -> Result<()> {
+        self.fill_dev()?;
+        self.valid_sides.read(DEVICE);
+        self.record_access(Side::Device, Access::Fetch)
     }
 
     /// Allocates the device side, if it is not allocated, so that a later
@@ -214,7 +291,13 @@ impl CoherentBytes {
         Ok(())
     }
 
+    #[track_caller]
     pub(super) fn device_write_only<B: 'static>(&mut self) -> Result<&mut B> {
+        self.record_access(Side::Device, Access::Overwrite)?;
+        self.write_device()
+    }
+
+    fn write_device<B: 'static>(&mut self) -> Result<&mut B> {
         self.make_only_device_valid(|buffer| buffer.downcast_ref::<B>().is_some())?;
         let buffer = expect_filled(self.dev.get_mut())?.downcast_mut();
         buffer.ok_or_else(|| foreign_buffer_error(&*self.device))
@@ -249,6 +332,7 @@ impl CoherentBytes {
             queue.order_after(&*self.device)?;
             self.fill_dev_on(queue, |queue| queue.synchronize())?;
             self.valid_sides.read(DEVICE);
+            self.record_access(Side::Device, Access::Fetch)?;
         }
         Ok(())
     }
@@ -256,6 +340,7 @@ impl CoherentBytes {
     #[track_caller]
     pub(super) fn adopt(&mut self, bytes: HostBytes) -> Result<()> {
         check_len("adopt", "bytes", self.bytes, bytes.len())?;
+        self.record_access(Side::Host, Access::Overwrite)?;
         if !self.device.is_unified() {
             self.retire_dev();
             self.host = OnceLock::from(bytes);
@@ -267,7 +352,7 @@ impl CoherentBytes {
                 self.dev = OnceLock::from(buffer);
                 self.valid_sides.write(HOST);
             }
-            Err(bytes) => self.host_write_only()?.copy_from_slice(&bytes),
+            Err(bytes) => self.write_host()?.copy_from_slice(&bytes),
         }
         Ok(())
     }
@@ -310,16 +395,23 @@ impl CoherentBytes {
             Some(bytes) => bytes,
             None => self.device.alloc_host(self.bytes)?,
         };
-        if let Some(dev) = self.dev.get()
-            && let Err(error) = transfer_event(
-                || self.device.name(),
+        if let Some(dev) = self.dev.get() {
+            let start = copy_start();
+            let downloaded = transfer_event(
+                (|| self.device.name(), || self.name()),
                 EventKind::Download,
                 self.bytes,
                 || self.device.download(dev, 0, &mut bytes),
-            )
-        {
-            spares.host = Some(bytes);
-            return Err(error);
+            );
+            // Not in a closure, because `#[track_caller]` would report the closure as the caller.
+            let recorded = match downloaded {
+                Ok(()) => self.notes.copied(&*self.device, EventKind::Download, &bytes, start),
+                error => error,
+            };
+            if let Err(error) = recorded {
+                spares.host = Some(bytes);
+                return Err(error);
+            }
         }
         Ok(self.host.get_or_init(|| bytes))
     }
@@ -350,12 +442,19 @@ impl CoherentBytes {
         };
         spares.dev_is_new = false;
         let upload_result = match self.host.get() {
-            Some(host) => transfer_event(
-                || queue.name(),
-                EventKind::Upload,
-                self.bytes,
-                || queue.upload(host, &mut buffer, 0),
-            ),
+            Some(host) => {
+                let start = copy_start();
+                let uploaded = transfer_event(
+                    (|| queue.name(), || self.name()),
+                    EventKind::Upload,
+                    self.bytes,
+                    || queue.upload(host, &mut buffer, 0),
+                );
+                match uploaded {
+                    Ok(()) => self.notes.copied(queue, EventKind::Upload, host, start),
+                    error => error,
+                }
+            }
             None => Ok(()),
         };
         if let Err(error) = upload_result.and_then(|()| wait(queue)) {

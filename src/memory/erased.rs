@@ -67,6 +67,7 @@ pub(crate) trait ErasedMemory: Any + Send + Sync + fmt::Debug {
     fn upload(&self, src: &[u8], dst: &mut AnyBuffer, offset: usize) -> Result<()>;
     fn download(&self, src: &AnyBuffer, offset: usize, dst: &mut [u8]) -> Result<()>;
     fn synchronize(&self) -> Result<()>;
+    fn queue_id(&self) -> Option<usize>;
     fn order_after(&self, other: &dyn ErasedMemory) -> Result<()>;
     fn alloc_host(&self, bytes: usize) -> Result<HostBytes>;
     fn on_stale(&self, allocation: StaleAllocation<'_, AnyBuffer>);
@@ -95,6 +96,9 @@ impl<D: Memory> ErasedMemory for D {
     }
     fn synchronize(&self) -> Result<()> {
         Memory::synchronize(self)
+    }
+    fn queue_id(&self) -> Option<usize> {
+        Memory::queue_id(self)
     }
     fn order_after(&self, other: &dyn ErasedMemory) -> Result<()> {
         match (other as &dyn Any).downcast_ref() {

@@ -115,6 +115,13 @@ pub trait Memory: Clone + Debug + Send + Sync + 'static {
         Ok(())
     }
 
+    /// Returns a number that all handles to the queue share, and no other queue of the process, for
+    /// diagnoses of needless waits. By default, `queue_id` returns `None`, for devices without a
+    /// queue.
+    fn queue_id(&self) -> Option<usize> {
+        None
+    }
+
     /// Returns a handle to the same device memory with a separate queue, for copies that overlap
     /// with kernels. Only [`order_after`](Self::order_after) orders the queue of the returned
     /// handle and the queue of `self`. The returned handle can do everything that `self` can:

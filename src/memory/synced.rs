@@ -47,6 +47,30 @@ impl<D: Memory> SyncedMemory<D> {
         Self { device: device.clone(), value: CoherentBytes::new(Arc::new(device.clone()), bytes) }
     }
 
+    /// Sets the name under which traces and diagnoses show this memory. By default, a memory has no
+    /// name.
+    ///
+    /// ```
+    /// use cortado::{SimulatedDevice, SyncedMemory, ledger};
+    ///
+    /// let mut memory = SyncedMemory::new(&SimulatedDevice::new(), 4);
+    /// memory.set_name("weights");
+    /// let ((), diagnosis) = ledger::diagnose(|| {
+    ///     memory.host_mut()?.fill(1);
+    ///     memory.device().map(drop)
+    /// })?;
+    /// assert_eq!(diagnosis.transfers()[0].memory.as_deref(), Some("weights"));
+    /// # Ok::<(), cortado::Error>(())
+    /// ```
+    pub fn set_name(&self, name: impl Into<Arc<str>>) {
+        self.value.set_name(name.into());
+    }
+
+    /// Returns the name that [`set_name`](Self::set_name) has set.
+    pub fn name(&self) -> Option<Arc<str>> {
+        self.value.name()
+    }
+
     /// Returns the size of this memory in bytes.
     pub fn size(&self) -> usize {
         self.value.size()
@@ -107,6 +131,7 @@ impl<D: Memory> SyncedMemory<D> {
     ///
     /// # Errors
     /// Returns the same errors as [`host`](Self::host). Propagates errors from `write`.
+    #[track_caller]
     pub fn host_overwrite<R>(&mut self, write: impl FnOnce(&mut [u8]) -> Result<R>) -> Result<R> {
         let mut overwrite = self.value.begin_overwrite()?;
         let result = write(overwrite.bytes()?)?;
@@ -164,6 +189,7 @@ impl<D: Memory> SyncedMemory<D> {
     ///
     /// # Errors
     /// Returns the same errors as [`host`](Self::host).
+    #[track_caller]
     pub fn device_write_only(&mut self) -> Result<&mut D::Buffer> {
         self.value.device_write_only()
     }

@@ -309,12 +309,12 @@ impl<'a, T: Storable, D: Memory> ViewMut<'a, T, D> {
     /// Returns the same errors as [`View::host`].
     #[track_caller]
     pub fn host_write_only(&mut self) -> Result<&mut [T]> {
-        if !self.is_whole() {
-            return self.host_mut();
-        }
         let range = self.span.bytes::<T>();
-        crate::cast::try_cast_slice_mut(&mut self.mem.host_write_only()?[range])
-            .ok_or_else(misaligned_error)
+        let bytes = match self.is_whole() {
+            true => self.mem.host_write_only()?,
+            false => self.mem.host_part(range.clone())?,
+        };
+        crate::cast::try_cast_slice_mut(&mut bytes[range]).ok_or_else(misaligned_error)
     }
 
     /// Calls `write` to overwrite every element of the view in host memory; the device copy becomes
@@ -336,11 +336,12 @@ impl<'a, T: Storable, D: Memory> ViewMut<'a, T, D> {
     /// the host kernel has succeeded.
     #[track_caller]
     pub(crate) fn host_output(&mut self) -> Result<HostOutput<'_, T>> {
-        if !self.is_whole() {
-            self.mem.host_mut()?;
-        }
         let range = self.span.bytes::<T>();
-        Ok(HostOutput { memory: self.mem.begin_overwrite()?, range, elements: PhantomData })
+        let memory = match self.is_whole() {
+            true => self.mem.begin_overwrite()?,
+            false => self.mem.begin_part_overwrite(range.clone())?,
+        };
+        Ok(HostOutput { memory, range, elements: PhantomData })
     }
 
     /// Returns the device buffer that holds the elements, for writing; the host copy becomes
@@ -389,7 +390,7 @@ impl<'a, T: Storable, D: Memory> ViewMut<'a, T, D> {
     pub fn reserve_device(&mut self) -> Result<()> {
         match self.is_whole() {
             true => self.mem.reserve_device(),
-            false => self.mem.device::<D::Buffer>().map(drop),
+            false => self.mem.fetch_device(),
         }
     }
 
@@ -400,12 +401,13 @@ impl<'a, T: Storable, D: Memory> ViewMut<'a, T, D> {
     /// Returns any error from [`SyncedMemory::device_write_only`].
     #[track_caller]
     pub fn device_write_only(&mut self) -> Result<DeviceSliceMut<'_, D>> {
-        if !self.is_whole() {
-            return self.device_mut();
-        }
         device_use_event();
-        let Range { start, end } = self.span.bytes::<T>();
-        let buffer = self.mem.device_write_only()?;
+        let range = self.span.bytes::<T>();
+        let Range { start, end } = range;
+        let buffer = match self.is_whole() {
+            true => self.mem.device_write_only()?,
+            false => self.mem.device_part(range)?,
+        };
         Ok(DeviceSliceMut { buffer, offset: start, bytes: end - start })
     }
 

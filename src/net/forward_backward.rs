@@ -7,7 +7,10 @@ use crate::{
     error::{Error, Result},
     kernel::traits::*,
     layer::PropagateDown,
-    memory::trace::{self, Pass, SpanStart, Work},
+    memory::{
+        ledger::{self, LayerPass, LayerScope},
+        trace::{self, Pass, SpanStart, Work},
+    },
     op::Unary,
 };
 use std::ops::Range;
@@ -58,7 +61,7 @@ impl<T: Element> Net<T> {
     pub fn forward_first(&mut self, layers: &mut Range<usize>) -> Result<f64> {
         self.check_range(layers)?;
         let Some(index) = layers.next() else { return Ok(0.0) };
-        let span = trace::start();
+        let (span, _layer) = (trace::start(), self.enter_layer(index, Pass::Forward));
         self.reshape_layer(index).map_err(|error| self.in_layer(index, error))?;
         let has_next = index + 1 < layers.end;
         let activation = if has_next { self.activation_after(index)? } else { None };
@@ -102,7 +105,7 @@ impl<T: Element> Net<T> {
         }
         for index in layers.rev() {
             if self.nodes[index].backward {
-                let span = trace::start();
+                let (span, _layer) = (trace::start(), self.enter_layer(index, Pass::Backward));
                 self.backward_layer(index).map_err(|error| self.in_layer(index, error))?;
                 self.end_span(span, index, false, Pass::Backward);
             }
@@ -228,6 +231,23 @@ impl<T: Element> Net<T> {
         let NetLayer { layer, propagate_bottoms, propagate_params, .. } = &mut self.nodes[index];
         let propagate = PropagateDown { bottom: propagate_bottoms, params: propagate_params };
         layer.backward(&self.device, &top, propagate, &bottom)
+    }
+
+    /// Attributes the accesses of the calling thread to a pass of the layer with index `index` until
+    /// the returned guard is dropped. Names the memories of the layer's tops and parameters, so that
+    /// open traces and diagnoses show these names.
+    fn enter_layer(&self, index: usize, pass: Pass) -> LayerScope {
+        ledger::enter_layer(|| {
+            let node = &self.nodes[index];
+            let layer = node.param.name();
+            for &id in &node.tops {
+                self.blobs[id].blob.set_first_name(&self.blobs[id].name);
+            }
+            for param in self.params.iter().filter(|param| param.layer == index) {
+                param.blob.set_first_name(&format!("parameter {} of {layer}", param.index));
+            }
+            LayerPass { name: layer.into(), pass }
+        })
     }
 
     /// Ends the span of a pass of the layer with index `index`. If `is_fused` is true, the pass

@@ -30,6 +30,7 @@ mod contract;
 mod custom_backend;
 #[cfg(feature = "conformance")]
 mod kit;
+mod diagnosis;
 mod ledger;
 mod memory;
 #[cfg(feature = "net")]

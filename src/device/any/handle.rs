@@ -8,6 +8,7 @@ use crate::{
     memory::{
         AnyBuffer, CompiledHere, CountedBytes, DeviceSpan, ErasedMemory, FailureKind, HostBytes,
         KernelCall, Mapping, Memory, MemoryLimit, MemoryUsage, StaleAllocation,
+        ledger::diagnose_wait,
         trace::{self, Wait, Work},
     },
 };
@@ -128,9 +129,13 @@ impl Memory for AnyDevice {
     fn download(&self, src: &AnyBuffer, offset: usize, dst: &mut [u8]) -> Result<()> {
         self.0.device.download(src, offset, dst)
     }
+    fn queue_id(&self) -> Option<usize> {
+        self.0.device.queue_id()
+    }
+    #[track_caller]
     fn synchronize(&self) -> Result<()> {
         let start = trace::start();
-        let result = self.0.device.synchronize();
+        let result = diagnose_wait(&*self.0.device, || self.0.device.synchronize());
         start.finish(|| Work::Wait(Wait::Device));
         result
     }

@@ -7,6 +7,7 @@ use crate::{
     memory::{CompiledHere, DeviceSpan, DeviceWork, HostBytes, Memory, MemoryUsage},
 };
 use cust::sys::{CUdeviceptr, cuMemcpyDtoHAsync_v2, cuMemcpyHtoDAsync_v2};
+use std::sync::Arc;
 
 impl Memory for CudaDevice {
     type Buffer = CudaBuffer;
@@ -46,6 +47,10 @@ impl Memory for CudaDevice {
 
     fn synchronize(&self) -> Result<()> {
         self.stream.wait()
+    }
+
+    fn queue_id(&self) -> Option<usize> {
+        Some(Arc::as_ptr(&self.stream).addr())
     }
 
     fn fork_queue(&self) -> Result<Self> {

@@ -152,6 +152,9 @@ impl Memory for SimulatedDevice {
     fn synchronize(&self) -> Result<()> {
         self.queue.wait(&self.state)
     }
+    fn queue_id(&self) -> Option<usize> {
+        Some(Arc::as_ptr(&self.queue).addr())
+    }
     fn fork_queue(&self) -> Result<Self> {
         Ok(Self { queue: Arc::default(), ..self.clone() })
     }

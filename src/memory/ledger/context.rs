@@ -2,7 +2,13 @@
 //! kernel.
 
 use super::{
-    kernel_call::{DIRECT_ACCESS, KernelCall, end_scope, mark_device_use, mark_scope},
+    diagnosis::{
+        history::{Actor, FallbackDownloads, Symptom},
+        place::{LayerPass, Place},
+        recorder::Diagnosis,
+        waste::Waste,
+    },
+    kernel_call::{DIRECT_ACCESS, KernelCall, mark_device_use},
     policy::Policy,
     record::{EventKind, Ledger},
 };
@@ -17,13 +23,13 @@ use std::{
     mem,
     sync::{
         Arc,
-        atomic::{AtomicUsize, Ordering::Relaxed},
+        atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed},
     },
     time::Instant,
 };
 
-/// The ledger context of a thread: its open ledgers and traces, policies and running kernel. A
-/// thread that works on behalf of another thread enters the context of that other thread.
+/// The ledger context of a thread: its open ledgers, traces and diagnoses, policies and running
+/// kernel. A thread that works on behalf of another thread enters the context of that other thread.
 ///
 /// ```
 /// use cortado::{SimulatedDevice, SyncedMemory};
@@ -45,11 +51,32 @@ use std::{
 pub struct LedgerContext {
     ledgers: Vec<Ledger>,
     pub(super) traces: Vec<Trace>,
-    transfer_policy: Policy,
-    fallback_policy: Policy,
-    kernel: Option<KernelCall>,
+    pub(super) diagnoses: Vec<Diagnosis>,
+    pub(super) transfer_policy: Policy,
+    pub(super) fallback_policy: Policy,
+    /// The policy for each kind in [`Waste::ALL`].
+    pub(super) waste_policies: [Policy; Waste::ALL.len()],
+    pub(super) layer: Option<LayerPass>,
+    pub(super) kernel: Option<KernelCall>,
+    pub(super) fallback_state: FallbackState,
     /// The fallback that is about to start.
-    fallback: Option<KernelCall>,
+    pub(super) fallback: Option<KernelCall>,
+}
+
+/// Whether the running kernel is a fallback, and what it has downloaded so far.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct FallbackState {
+    pub(super) is_fallback: bool,
+    pub(super) downloads: FallbackDownloads,
+}
+
+impl FallbackState {
+    /// Returns the state of a kernel that starts.
+    pub(super) fn start(is_fallback: bool) -> Self {
+        static CALLS: AtomicU64 = AtomicU64::new(0);
+        let call = if is_fallback { CALLS.fetch_add(1, Relaxed) + 1 } else { 0 };
+        Self { is_fallback, downloads: FallbackDownloads { call, ..FallbackDownloads::default() } }
+    }
 }
 
 thread_local! {
@@ -89,6 +116,41 @@ impl Drop for Watch {
     }
 }
 
+/// Number of [`DiagnosisWatch`]es that exist in the process.
+static DIAGNOSES: AtomicUsize = AtomicUsize::new(0);
+
+/// Number of times that a [`DiagnosisWatch`] was created while none existed. What a memory knows of
+/// its accesses is out of date if this number has changed since.
+static GENERATION: AtomicU64 = AtomicU64::new(0);
+
+#[inline]
+pub(super) fn is_diagnosed() -> bool {
+    DIAGNOSES.load(Relaxed) != 0
+}
+
+pub(super) fn diagnosis_generation() -> u64 {
+    GENERATION.load(Relaxed)
+}
+
+/// A guard, counted by [`DIAGNOSES`], that makes memories record their accesses.
+#[derive(Debug)]
+pub(super) struct DiagnosisWatch(Watch);
+
+impl DiagnosisWatch {
+    pub(super) fn new() -> Self {
+        if DIAGNOSES.fetch_add(1, Relaxed) == 0 {
+            GENERATION.fetch_add(1, Relaxed);
+        }
+        Self(Watch::new())
+    }
+}
+
+impl Drop for DiagnosisWatch {
+    fn drop(&mut self) {
+        DIAGNOSES.fetch_sub(1, Relaxed);
+    }
+}
+
 impl LedgerContext {
     /// Returns the ledger context of the calling thread.
     pub fn current() -> Self {
@@ -99,14 +161,17 @@ impl LedgerContext {
     pub fn enter(self) -> ContextGuard {
         let is_default = self.ledgers.is_empty()
             && self.traces.is_empty()
+            && self.diagnoses.is_empty()
             && self.transfer_policy == Policy::Allow
             && self.fallback_policy == Policy::Allow;
         let watch = (!is_default).then(Watch::new);
+        let diagnosis_watch = (!self.diagnoses.is_empty()).then(DiagnosisWatch::new);
         let region_watch = (!self.traces.is_empty()).then(region_watch);
         let previous_context = with_context(|context| mem::replace(context, self));
         ContextGuard {
             previous_context,
             _watch: watch,
+            _diagnosis_watch: diagnosis_watch,
             _region_watch: region_watch,
             thread: PhantomData,
         }
@@ -121,6 +186,31 @@ impl LedgerContext {
     /// and has just ended.
     pub(super) fn record_span(&self, start: Instant, work: Work) {
         self.traces.iter().for_each(|trace| trace.record(start, work.clone()));
+    }
+
+    /// Returns the running kernel, or else the place of `direct_access`.
+    pub(super) fn actor(&self, direct_access: KernelCall) -> Actor {
+        let FallbackState { is_fallback, downloads } = self.fallback_state;
+        let call = self.kernel.unwrap_or(direct_access);
+        Actor { place: Place { call, is_fallback, layer: self.layer.clone() }, downloads }
+    }
+
+    /// Applies the policy for needless work of the kind of `symptom`, and records it in the open
+    /// diagnoses if the policy permits it. `device` and `memory` are the names of the device and of
+    /// the memory.
+    ///
+    /// # Errors
+    /// Returns [`Error::Denied`](crate::Error::Denied) if the policy denies the work.
+    pub(super) fn report(
+        &self,
+        (device, memory): (&str, Option<&Arc<str>>),
+        symptom: Symptom,
+    ) -> Result<()> {
+        self.waste_policies[symptom.waste.index()].apply(|| symptom.describe(device, memory))?;
+        for diagnosis in &self.diagnoses {
+            diagnosis.record_finding((device.to_owned(), memory.cloned()), symptom.clone());
+        }
+        Ok(())
     }
 
     fn record(
@@ -156,6 +246,7 @@ impl LedgerContext {
 pub struct ContextGuard {
     previous_context: LedgerContext,
     _watch: Option<Watch>,
+    _diagnosis_watch: Option<DiagnosisWatch>,
     _region_watch: Option<RegionWatch>,
     thread: PhantomData<*const ()>,
 }
@@ -228,180 +319,6 @@ impl Drop for LedgerGuard {
     }
 }
 
-/// A guard that keeps a [`Policy`] in force on the thread that set the policy.
-///
-/// ```
-/// use cortado::{SimulatedDevice, SyncedMemory};
-/// use cortado::ledger::{Policy, set_transfer_policy};
-///
-/// let mut memory = SyncedMemory::new(&SimulatedDevice::new(), 4);
-/// memory.host_mut()?.fill(1);
-/// let policy = set_transfer_policy(Policy::Deny);
-/// assert!(memory.device().is_err());
-/// drop(policy);
-/// assert!(memory.device().is_ok());
-/// # Ok::<(), cortado::Error>(())
-/// ```
-#[must_use = "dropping the guard restores the previous policy"]
-#[derive(Debug)]
-pub struct PolicyGuard {
-    subject: Subject,
-    previous_policy: Policy,
-    _watch: Watch,
-}
-
-/// The kind of events to which a policy applies: transfers or fallbacks.
-#[derive(Clone, Copy, Debug)]
-enum Subject {
-    Transfers,
-    Fallbacks,
-}
-
-/// Sets the calling thread's policy for copies between host and device until the returned guard is
-/// dropped. If policies are nested, the innermost policy applies.
-///
-/// ```
-/// use cortado::{CpuDevice, SyncedMemory, ledger::{self, Policy}};
-///
-/// let _policy = ledger::set_transfer_policy(Policy::Deny);
-/// let mut memory = SyncedMemory::new(&CpuDevice::new(), 16);
-/// memory.host_mut()?.fill(1);
-/// assert!(memory.device().is_ok(), "the CPU never copies");
-/// # Ok::<(), cortado::Error>(())
-/// ```
-pub fn set_transfer_policy(policy: Policy) -> PolicyGuard {
-    PolicyGuard::new(Subject::Transfers, policy)
-}
-
-/// Like [`set_transfer_policy`], but sets the policy for fallbacks, that is, for kernels that run
-/// on the host because the device does not override them.
-pub fn set_fallback_policy(policy: Policy) -> PolicyGuard {
-    PolicyGuard::new(Subject::Fallbacks, policy)
-}
-
-impl PolicyGuard {
-    fn new(subject: Subject, policy: Policy) -> Self {
-        let watch = Watch::new();
-        Self { subject, previous_policy: replace_policy(subject, policy), _watch: watch }
-    }
-}
-
-impl Drop for PolicyGuard {
-    fn drop(&mut self) {
-        replace_policy(self.subject, self.previous_policy);
-    }
-}
-
-fn replace_policy(subject: Subject, policy: Policy) -> Policy {
-    with_context(|context| {
-        let current_policy = match subject {
-            Subject::Transfers => &mut context.transfer_policy,
-            Subject::Fallbacks => &mut context.fallback_policy,
-        };
-        mem::replace(current_policy, policy)
-    })
-}
-
-impl KernelCall {
-    /// Attributes the calling thread's transfers to this kernel call until the returned guard is
-    /// dropped. Open traces record the time until the guard is dropped as the span of the kernel.
-    pub fn enter(self) -> KernelScope {
-        self.enter_at(LedgerContext::span_start)
-    }
-
-    /// Like [`enter`](Self::enter), but records no span, because the span of the kernel call has
-    /// already ended. The simulated device executes queued kernels after their calls.
-    pub(crate) fn reenter(self) -> KernelScope {
-        self.enter_at(|_| None)
-    }
-
-    fn enter_at(self, span_start: fn(&LedgerContext) -> Option<Instant>) -> KernelScope {
-        let outer_scope = is_watched().then(|| {
-            let had_scope = mark_scope(self.name);
-            with_context(|context| OuterScope {
-                kernel: context.kernel.replace(self),
-                had_scope,
-                is_fallback: context.fallback.take() == Some(self),
-                span_start: span_start(context),
-            })
-        });
-        KernelScope { call: self, outer_scope, thread: PhantomData }
-    }
-}
-
-/// Marks the start of a native kernel. Ledgers attribute the calling thread's transfers to the
-/// kernel `name` until the returned guard is dropped. Every override of a kernel must call
-/// `enter_kernel` before it uses the device side of an operand. `name` is the name of the kernel's
-/// method, such as `unary`, or of the method and its function, such as `unary_exp`
-/// ([`Unary::kernel_name`](crate::op::Unary::kernel_name)).
-///
-/// ```
-/// # fn launch<T: cortado::Element>() {
-/// let _kernel = cortado::ledger::enter_kernel("gemm", T::DTYPE.name());
-/// # }
-/// ```
-#[track_caller]
-pub fn enter_kernel(name: &'static str, element: &'static str) -> KernelScope {
-    KernelCall::new(name, element).enter()
-}
-
-/// A guard that attributes the transfers of its thread to a running kernel until the guard is
-/// dropped.
-///
-/// ```
-/// use cortado::{SimulatedDevice, SyncedMemory, ledger::{Ledger, enter_kernel}};
-///
-/// let (ledger, mut memory) = (Ledger::new(), SyncedMemory::new(&SimulatedDevice::new(), 4));
-/// memory.host_mut()?.fill(1);
-/// let _ledger_guard = ledger.open();
-/// {
-///     let _kernel = enter_kernel("blur", "f32");
-///     memory.device()?;
-/// }
-/// assert_eq!(ledger.entries()[0].kernel, Some("blur"));
-/// # Ok::<(), cortado::Error>(())
-/// ```
-#[must_use = "dropping the guard ends the kernel's ledger scope"]
-pub struct KernelScope {
-    call: KernelCall,
-    /// `None` if no [`Watch`] existed when the kernel started.
-    outer_scope: Option<OuterScope>,
-    thread: PhantomData<*const ()>,
-}
-
-/// The state of the thread before a kernel scope, and the start of the kernel's span.
-struct OuterScope {
-    /// The enclosing kernel call, if any.
-    kernel: Option<KernelCall>,
-    /// Whether the running kernel was already in one of its ledger scopes.
-    had_scope: bool,
-    /// Whether the kernel of the new scope is a fallback.
-    is_fallback: bool,
-    /// The start of the kernel's span, if a trace is open.
-    span_start: Option<Instant>,
-}
-
-impl KernelScope {
-    /// Returns the kernel call of this scope.
-    pub fn call(&self) -> KernelCall {
-        self.call
-    }
-}
-
-impl Drop for KernelScope {
-    fn drop(&mut self) {
-        if let Some(OuterScope { kernel, had_scope, is_fallback, span_start }) = self.outer_scope {
-            end_scope(had_scope);
-            with_context(|context| {
-                if let Some(start) = span_start {
-                    context.record_span(start, Work::Kernel { call: self.call, is_fallback });
-                }
-                context.kernel = kernel;
-            });
-        }
-    }
-}
-
 /// Records in the running kernel call that the calling thread uses the device side of a view. If an
 /// [`AnyDevice`](crate::AnyDevice) runs the kernel, the kernel must already have entered its ledger
 /// scope.
@@ -441,14 +358,14 @@ pub(in crate::memory) fn fallback_event(
 }
 
 /// Runs `copy` if the calling thread's transfer policy permits the transfer. Records the transfer
-/// if `copy` succeeds.
+/// if `copy` succeeds. `device` and `memory` return the names of the device and of the memory.
 ///
 /// # Errors
 /// Returns [`Error::Denied`](crate::Error::Denied) if the policy denies transfers. Propagates
 /// errors from `copy`.
 #[track_caller]
 pub(in crate::memory) fn transfer_event(
-    device: impl Fn() -> String,
+    (device, memory): (impl Fn() -> String, impl Fn() -> Option<Arc<str>>),
     kind: EventKind,
     bytes: usize,
     copy: impl FnOnce() -> Result<()>,
@@ -457,7 +374,8 @@ pub(in crate::memory) fn transfer_event(
         return copy();
     }
     let mut copy = Some(copy);
-    watched_transfer_event(&device, kind, bytes, &mut || copy.take().map_or(Ok(()), |copy| copy()))
+    let copy = &mut || copy.take().map_or(Ok(()), |copy| copy());
+    watched_transfer_event((&device, &memory), kind, bytes, copy)
 }
 
 /// Like [`transfer_event`], but for a process in which a [`Watch`] exists. `watched_transfer_event`
@@ -465,7 +383,7 @@ pub(in crate::memory) fn transfer_event(
 /// compiled once and not for every caller.
 #[track_caller]
 fn watched_transfer_event(
-    device: &dyn Fn() -> String,
+    (device, memory): (&dyn Fn() -> String, &dyn Fn() -> Option<Arc<str>>),
     kind: EventKind,
     bytes: usize,
     copy: &mut dyn FnMut() -> Result<()>,
@@ -483,8 +401,8 @@ fn watched_transfer_event(
     copy()?;
     context.record(kind, cause, device, bytes);
     if let Some(start) = start {
-        let (device, bytes) = (device().into(), bytes as u64);
-        context.record_span(start, Work::Transfer { kind, bytes, device, cause });
+        let (device, memory, bytes) = (device().into(), memory(), bytes as u64);
+        context.record_span(start, Work::Transfer { kind, bytes, device, memory, cause });
     }
     Ok(())
 }

@@ -3,6 +3,7 @@
 use super::{
     context::{fallback_event, transfer_event},
     kernel_call::KernelCall,
+    memory_notes::{copy_start, result_copied},
     record::EventKind,
 };
 use crate::{error::Result, memory::memory_trait::Memory};
@@ -31,5 +32,10 @@ pub fn record_transfer<D: Memory>(
     bytes: usize,
     copy: impl FnOnce() -> Result<()>,
 ) -> Result<()> {
-    transfer_event(|| device.name(), kind, bytes, copy)
+    let start = copy_start();
+    transfer_event((|| device.name(), || None), kind, bytes, copy)?;
+    if let Some(start) = start {
+        result_copied(&device.name(), device.queue_id(), kind, bytes, start.elapsed());
+    }
+    Ok(())
 }

@@ -91,9 +91,12 @@ impl Events<'_> {
                 self.call(call);
                 self.write(format_args!(",\"fallback\":{is_fallback}"));
             }
-            Work::Transfer { bytes, device, cause, .. } => {
+            Work::Transfer { bytes, device, memory, cause, .. } => {
                 self.call(cause);
                 self.write(format_args!(",\"bytes\":{bytes},\"device\":{}", Text(device)));
+                if let Some(memory) = memory {
+                    self.write(format_args!(",\"memory\":{}", Text(memory)));
+                }
             }
             Work::Region { kernel: Some(call) } => self.call(call),
             Work::Device(DeviceWork::Kernel { call, .. }) => self.call(call),

@@ -100,6 +100,9 @@ pub enum Work {
         bytes: u64,
         /// Name of the device.
         device: Arc<str>,
+        /// Name of the memory ([`SyncedMemory::set_name`](crate::SyncedMemory::set_name)), such as
+        /// the name of a net's blob, if it has one.
+        memory: Option<Arc<str>>,
         /// The kernel call that needed the copy. The name is empty for a memory access outside of
         /// kernels.
         cause: KernelCall,
@@ -130,7 +133,7 @@ pub enum Work {
 /// let work = Work::Layer { name: "conv1".into(), fused: None, pass: Pass::Backward };
 /// assert_eq!(work.to_string(), "conv1 backward");
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Pass {
     /// The forward pass.
     Forward,
