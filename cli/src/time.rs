@@ -17,6 +17,7 @@ use cortado::device::AnyDevice;
 use cortado::kernel::traits::*;
 use cortado::{
     error::{Error, Result},
+    ledger::{self, Diagnosis},
     memory::{MemoryUsage, PoolUsage},
     net::{MemoryUse, Net},
     proto::{LayerParameter, read_net},
@@ -76,6 +77,10 @@ pub(super) struct Time {
     /// Time forward passes only
     #[arg(long, alias = "forward")]
     forward_only: bool,
+    /// After the timing, run two more passes, and print the cause of each transfer and the needless
+    /// transfers, writes and waits
+    #[arg(long)]
+    doctor: bool,
     #[command(flatten)]
     trace: TraceArgs,
     #[command(flatten)]
@@ -135,10 +140,15 @@ impl Time {
             let sums = time_gradient_sums(communicator, &net, self.iterations)?;
             times.gradient_sums = Some((communicator.size(), sums));
         }
+        let diagnosis = self.doctor.then(|| diagnose(&mut net, self.forward_only)).transpose()?;
         if processes.rank() > 0 {
             return Ok(());
         }
-        print(&report(&times, &net.memory_use()?, device.memory_usage()?))
+        let report = report(&times, &net.memory_use()?, device.memory_usage()?);
+        match diagnosis {
+            Some(diagnosis) => print(&format!("{report}\nTransfers of two passes:\n{diagnosis}")),
+            None => print(&report),
+        }
     }
 }
 
@@ -203,6 +213,21 @@ fn measure(
         row.device.clone_from(seconds);
     }
     Ok(Measurements { rows, passes, data_wait, kernels, gradient_sums: None })
+}
+
+/// Runs two forward and backward passes of `net`, and returns the diagnosis of their transfers. A
+/// second pass shows which work repeats.
+fn diagnose(net: &mut Net<f32>, forward_only: bool) -> Result<Diagnosis> {
+    let ((), diagnosis) = ledger::diagnose(|| {
+        for _ in 0..2 {
+            net.forward()?;
+            if !forward_only {
+                net.backward()?;
+            }
+        }
+        Ok(())
+    })?;
+    Ok(diagnosis)
 }
 
 /// Runs `work` and returns the time in seconds until the device has finished.

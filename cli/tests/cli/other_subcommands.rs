@@ -55,6 +55,25 @@ fn a_slow_source_appears_as_wait_for_data() {
 }
 
 #[test]
+fn time_with_doctor_prints_the_cause_of_each_transfer() {
+    let folder = Folder::new("time-doctor");
+    folder.write("net.prototxt", NET);
+    let run = |device: &str| {
+        let args = format!("time --model net.prototxt --iterations 1 --doctor --device {device}");
+        folder.run(&args).succeeded().out
+    };
+    let out = run("simulated");
+    let report = out.split("Transfers of two passes:\n").nth(1).unwrap();
+    assert!(report.starts_with("no needless transfers, writes or waits\n"), "{report}");
+    // Each of the two passes downloads the loss, a number of four bytes.
+    let row = report.lines().find(|line| line.starts_with("download")).unwrap();
+    let cells: Vec<_> = row.split_whitespace().collect();
+    assert_eq!(cells[1..3], ["2", "8"], "{report}");
+    assert!(row.contains("dot of f32") && row.contains("layer `loss`, forward"), "{report}");
+    assert!(run("cpu").ends_with("no copies between host and device\n"));
+}
+
+#[test]
 fn draw_writes_a_row_per_layer() {
     let folder = Folder::new("draw");
     let draw = |args: &str| {
