@@ -1,10 +1,12 @@
-//! Example that prints a line for each allocation and each transfer of coherent memory.
+//! Example that prints a line for each allocation and each transfer of coherent memory, and the
+//! diagnosis of a program with needless transfers.
 //!
 //! `cargo run --release --example tour`
 
 use cortado::{
     Blob, CpuDevice, Device, Memory, Result,
     kernel::{Blas, Elementwise},
+    ledger,
     op::Unary,
 };
 
@@ -40,11 +42,13 @@ cortado::families!(Discrete: Blas, Reductions, Random, Conv, Pooling, Normalize,
 
 /// Overrides one kernel of the family `Elementwise`, so that `fill` runs on the device.
 impl Elementwise for Discrete {
+    #[track_caller]
     fn fill<T: cortado::Element>(
         &self,
         value: T,
         mut y: cortado::ViewMut<'_, T, Self>,
     ) -> Result<()> {
+        let _kernel = ledger::enter_kernel("fill", T::DTYPE.name());
         let y = y.device_write_only()?;
         let value = T::bytes_of(&[value]).to_vec();
         let bytes = &mut y.buffer[y.offset..y.offset + y.bytes];
@@ -73,9 +77,27 @@ fn tour<D: Device>(device: &D) -> Result<()> {
     show("filling the blob again, without a transfer of the old values", &x)
 }
 
+/// Runs a program with two needless transfers, and prints their diagnosis: the kernel `unary` falls
+/// back to the host between two calls of `fill`, and `host_mut` writes nothing.
+fn diagnose() -> Result<()> {
+    println!("\na diagnosis:");
+    let x = Blob::<f32, _>::new(&Discrete, &[2, 3])?;
+    let (sum, diagnosis) = ledger::diagnose(|| {
+        Discrete.fill(1.5, x.data_mut()?.view_mut())?;
+        Discrete.unary(Unary::Sqr, cortado::Src::InPlace, x.data_mut()?.view_mut())?;
+        Discrete.fill(2.0, x.data_mut()?.view_mut().slice(0..3)?)?;
+        let sum: f32 = x.data_mut()?.host_mut()?.iter().sum(); // `x.data()?.host()?` suffices
+        Discrete.fill(3.0, x.data_mut()?.view_mut().slice(0..3)?)?;
+        Ok(sum)
+    })?;
+    println!("\nΣx = {sum}\n\n{diagnosis}");
+    Ok(())
+}
+
 fn main() -> Result<()> {
     tour(&CpuDevice::new())?;
     tour(&Discrete)?;
+    diagnose()?;
     let device = CpuDevice::new();
     let x = Blob::from_vec(&device, &[4], vec![1.0f32, 2.0, 3.0, 4.0])?;
     println!("\nx·x = {}", device.dot(x.data()?.view(), x.data()?.view())?);

@@ -1,9 +1,10 @@
 //! Runs the nets of `examples/imagenet`, which distinguish 1000 classes, on one image.
 
 use cortado::{
-    Blob, CpuDevice, Net,
+    Blob, CpuDevice, Net, SimulatedDevice, Solver,
+    ledger::{self, EventKind},
     net::MemoryUse,
-    proto::{self, NetParameter, Phase},
+    proto::{self, NetParameter, Phase, SolverParameter},
 };
 use std::{fs, path::Path};
 
@@ -97,5 +98,37 @@ fn inference_with_memory_reuse_returns_the_same_scores() {
         assert_eq!(separate.0, reused.0, "{name}");
         eprintln!("{name}: {} bytes of activations, {} with reuse", separate.1, reused.1);
         assert!(5 * reused.1 < 2 * separate.1, "{name}: {} of {} bytes", reused.1, separate.1);
+    }
+}
+
+#[test]
+fn training_on_a_discrete_device_wastes_no_transfers() {
+    for name in ["alexnet", "googlenet"] {
+        let param = SolverParameter {
+            train_net_param: Some(definition(name)),
+            base_lr: Some(0.001),
+            lr_policy: Some("fixed".into()),
+            momentum: Some(0.9),
+            weight_decay: Some(0.0005),
+            random_seed: Some(1),
+            ..SolverParameter::default()
+        };
+        let (parameters, diagnosis) = ledger::diagnose(|| {
+            let mut solver = Solver::<f32>::new(param, &SimulatedDevice::new())?;
+            solver.step(2)?;
+            let sizes = solver.net().learnable_params().map(|param| param.blob().count());
+            Ok(4 * sizes.sum::<usize>() as u64)
+        })
+        .unwrap();
+        assert!(diagnosis.findings().is_empty(), "{name}: {diagnosis}");
+        // Training downloads only losses, and uploads each parameter at most once.
+        let transfers = diagnosis.transfers();
+        let bytes = |kind| {
+            let rows = transfers.iter().filter(|row| row.kind == kind);
+            rows.map(|row| row.bytes).sum::<u64>()
+        };
+        let inputs = 4 * (3 * 227 * 227 + 1);
+        assert!(bytes(EventKind::Upload) <= parameters + inputs, "{name}: {diagnosis}");
+        assert!(bytes(EventKind::Download) <= 100, "{name}: {diagnosis}");
     }
 }
