@@ -92,6 +92,7 @@ impl Processes {
             false => error.context(format!("process {}", launch.rank)),
         };
         report_failure(&error);
+        launch.await_report();
         mpi.abort(1)
     }
 }
