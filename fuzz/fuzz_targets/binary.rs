@@ -5,9 +5,10 @@
 
 use cortado::{
     Blob, CpuDevice,
+    data::{Color, Record},
     proto::{
-        self, BlobProto, BlobProtoVector, CaffeMessage, Datum, Message, NetParameter,
-        SolverParameter, SolverState, UnknownFields,
+        self, AnnotatedDatum, BlobProto, BlobProtoVector, CaffeMessage, Datum, Message,
+        NetParameter, SolverParameter, SolverState, UnknownFields,
     },
 };
 use libfuzzer_sys::fuzz_target;
@@ -21,6 +22,8 @@ fuzz_target!(|bytes: &[u8]| {
     check_round_trip::<SolverState>(bytes);
     check_round_trip::<BlobProtoVector>(bytes);
     check_round_trip::<Datum>(bytes);
+    check_round_trip::<AnnotatedDatum>(bytes);
+    let _ = Record::default().read_annotated_datum(bytes, Color::AsStored);
     if let Some(message) = check_round_trip::<BlobProto>(bytes) {
         check_blob(&message);
     }

@@ -38,6 +38,13 @@ impl Record {
         result.map_err(|error| {
             Error::InvalidData(format!("not a {}: {error}", Datum::full_name()))
         })?;
+        self.read_datum_message(datum, color)
+    }
+
+    /// Like [`read_datum`](Self::read_datum), but for a message that is already decoded. The record
+    /// has no boxes afterwards.
+    pub(super) fn read_datum_message(&mut self, datum: Datum, color: Color) -> Result<()> {
+        self.boxes.clear();
         if datum.encoded() {
             self.label = datum.label();
             return Image::decode(datum.data(), color)?.store(self);
@@ -76,7 +83,7 @@ impl TryFrom<Datum> for Record {
                 format!("datum: expected {want} values for shape {extents:?}, found {got}");
             return Err(Error::InvalidData(reason));
         }
-        Ok(Self { shape, bytes, floats, is_float, label })
+        Ok(Self { shape, bytes, floats, is_float, label, boxes: Vec::new() })
     }
 }
 

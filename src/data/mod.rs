@@ -10,6 +10,10 @@
 //!   back to the producer, which reuses their memory. Closing a queue wakes all threads that wait
 //!   on the queue, so that no thread waits forever.
 
+mod annotated_box;
+mod annotations;
+mod box_transform;
+mod crop_sampler;
 mod database_kind;
 mod datum;
 mod digits;
@@ -32,6 +36,7 @@ mod transform;
 mod window_crops;
 mod worker_thread;
 
+pub use annotated_box::AnnotatedBox;
 pub use digits::DigitsSource;
 pub use hdf5::Hdf5Rows;
 pub use idx::IdxSource;
@@ -48,3 +53,5 @@ pub use source::Source;
 pub use source_registry::SourceRegistry;
 pub use transform::DataTransformer;
 pub use window_crops::WindowCrops;
+
+pub(crate) use box_transform::BoxTransformer;

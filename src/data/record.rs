@@ -1,5 +1,6 @@
 //! A record of a data source: an image or array with its label.
 
+use super::annotated_box::AnnotatedBox;
 use crate::{
     error::{Error, Result},
     shape::Shape,
@@ -27,6 +28,7 @@ pub struct Record {
     pub(super) floats: Vec<f32>,
     pub(super) is_float: bool,
     pub(super) label: i32,
+    pub(super) boxes: Vec<AnnotatedBox>,
 }
 
 /// The values of a [`Record`] in the order channel, row, column.
@@ -74,6 +76,12 @@ impl Record {
     /// Returns the label.
     pub fn label(&self) -> i32 {
         self.label
+    }
+
+    /// Returns the boxes around the objects in the record, which
+    /// [`read_annotated_datum`](Self::read_annotated_datum) has stored.
+    pub fn boxes(&self) -> &[AnnotatedBox] {
+        &self.boxes
     }
 
     /// Sets the label.

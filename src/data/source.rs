@@ -48,6 +48,13 @@ pub trait Source: Send {
         let _ = color;
     }
 
+    /// Makes later reads expect `AnnotatedDatum` messages, and store the boxes in the records.
+    /// Returns whether the source can contain such messages; the default implementation returns
+    /// false.
+    fn read_annotations(&mut self) -> bool {
+        false
+    }
+
     /// Skips `count` records. The default implementation calls [`read`](Self::read) and discards
     /// the records.
     ///

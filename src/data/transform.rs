@@ -124,6 +124,25 @@ impl DataTransformer {
         Ok(())
     }
 
+    /// Returns the part of the record with the number `number` that
+    /// [`transform`](Self::transform) crops, as fractions of the record's size (left, top, right,
+    /// bottom), and whether the part is mirrored.
+    ///
+    /// # Errors
+    /// Returns any error from [`output_shape`](Self::output_shape).
+    pub(super) fn region(&self, number: u64, record: &Record) -> Result<([f32; 4], bool)> {
+        let [_, height, width] = record.shape();
+        let crop = self.crop(number, record.shape(), self.output_shape(record)?);
+        let [rows, columns] = [height as f32, width as f32];
+        let region = [
+            crop.left as f32 / columns,
+            crop.top as f32 / rows,
+            (crop.left + crop.width) as f32 / columns,
+            (crop.top + crop.height) as f32 / rows,
+        ];
+        Ok((region, crop.mirrored))
+    }
+
     fn crop(&self, number: u64, from: [usize; 3], to: [usize; 3]) -> Crop {
         let [_, height, width] = to;
         let (down, right) = (from[1] - height, from[2] - width);

@@ -34,6 +34,7 @@ mod hard_examples;
 mod image_sizes;
 
 mod accuracy;
+mod annotated_data;
 mod arg_max;
 mod axpy;
 mod batch_norm;
@@ -106,6 +107,7 @@ mod yolov3_detection_output;
 mod registry;
 
 pub use accuracy::AccuracyLayer;
+pub use annotated_data::AnnotatedDataLayer;
 pub use arg_max::ArgMaxLayer;
 pub use axpy::AxpyLayer;
 pub use batch_norm::BatchNormLayer;
@@ -252,6 +254,7 @@ impl<T: Element> LayerRegistry<T> {
             .with("SPP", SppLayer::new)
             .with("Tile", TileLayer::new)
             .with("WindowData", DataLayer::of_windows)
+            .with("AnnotatedData", AnnotatedDataLayer::new)
             .with("Axpy", AxpyLayer::new)
             .with("BN", BnLayer::new)
             .with("ConvolutionDepthwise", ConvolutionLayer::depthwise)

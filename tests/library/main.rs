@@ -56,6 +56,8 @@ mod upgrade;
 
 // Tests of layers, nets and solvers.
 #[cfg(feature = "net")]
+mod annotated_data;
+#[cfg(feature = "net")]
 mod data;
 #[cfg(feature = "net")]
 mod detection;

@@ -1,7 +1,7 @@
 //! A decoded image and its color channels.
 
 use crate::{
-    data::record::Record,
+    data::record::{Record, RecordValues},
     error::{Error, Result},
     proto::TransformationParameter,
 };
@@ -73,6 +73,20 @@ impl Image {
     /// Returns the number of channels, the height and the width.
     pub fn shape(&self) -> [usize; 3] {
         [self.channels, self.height, self.width]
+    }
+
+    /// Returns the image that [`store`](Self::store) has copied to `record`; `None` for an empty
+    /// record or a record of floats.
+    pub(in crate::data) fn of_record(record: &Record) -> Option<Self> {
+        let [channels, height, width] = record.shape();
+        match record.values() {
+            RecordValues::Bytes(bytes) if !bytes.is_empty() => {
+                let size = height * width;
+                let pixel = |i: usize| (0..channels).map(move |channel| bytes[channel * size + i]);
+                Some(Self { channels, height, width, pixels: (0..size).flat_map(pixel).collect() })
+            }
+            _ => None,
+        }
     }
 
     /// Returns a copy of the rectangle with extents `size` (height, width), whose top left pixel is

@@ -35,6 +35,7 @@ pub struct LevelDbSource {
     records: Option<u64>,
     name: String,
     color: Color,
+    has_annotations: bool,
 }
 
 impl LevelDbSource {
@@ -51,7 +52,7 @@ impl LevelDbSource {
         }
         let name = format!("leveldb:{}", path.display());
         let (moved, position, records, color) = (Ok(()), 0, None, Color::default());
-        Ok(Self { reader, moved, position, records, name, color })
+        Ok(Self { reader, moved, position, records, name, color, has_annotations: false })
     }
 
     /// Moves the cursor to the next record, or from the last record to the first record.
@@ -80,10 +81,18 @@ impl Source for LevelDbSource {
         self.color = color;
     }
 
+    fn read_annotations(&mut self) -> bool {
+        self.has_annotations = true;
+        true
+    }
+
     fn read(&mut self, record: &mut Record) -> Result<()> {
         mem::replace(&mut self.moved, Ok(()))?;
         let (key, value) = self.reader.entry();
-        let read = record.read_datum(value, self.color);
+        let read = match self.has_annotations {
+            true => record.read_annotated_datum(value, self.color),
+            false => record.read_datum(value, self.color),
+        };
         read.map_err(|error| error.context(format!("key `{}`", String::from_utf8_lossy(key))))?;
         self.moved = self.advance();
         Ok(())

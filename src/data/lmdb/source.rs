@@ -30,6 +30,7 @@ pub struct LmdbSource {
     reader: LmdbReader,
     name: String,
     color: Color,
+    has_annotations: bool,
 }
 
 impl LmdbSource {
@@ -46,7 +47,7 @@ impl LmdbSource {
             return Err(Error::InvalidData(format!("{}: no records", path.display())));
         }
         let name = format!("lmdb:{}", path.display());
-        Ok(Self { reader, name, color: Color::default() })
+        Ok(Self { reader, name, color: Color::default(), has_annotations: false })
     }
 
     /// Moves the reader to the next record, or from the last record to the first record.
@@ -72,10 +73,18 @@ impl Source for LmdbSource {
         self.color = color;
     }
 
+    fn read_annotations(&mut self) -> bool {
+        self.has_annotations = true;
+        true
+    }
+
     fn read(&mut self, record: &mut Record) -> Result<()> {
         self.advance()?;
         let (key, value) = self.reader.entry()?;
-        let read = record.read_datum(value, self.color);
+        let read = match self.has_annotations {
+            true => record.read_annotated_datum(value, self.color),
+            false => record.read_datum(value, self.color),
+        };
         read.map_err(|error| error.context(format!("key `{}`", String::from_utf8_lossy(key))))
     }
 

@@ -1,0 +1,346 @@
+//! Tests of the layer AnnotatedData, and of the training of a small SSD on drawn rectangles.
+
+use cortado::{
+    CpuDevice, Net, Result, Solver,
+    data::LmdbWriter,
+    proto::{
+        self, AnnotatedDatum, Annotation, AnnotationGroup, Datum, Message, NormalizedBBox, Phase,
+    },
+};
+use std::path::Path;
+
+/// A linear congruential generator, with the multiplier of Knuth's MMIX.
+struct Random(u64);
+
+impl Random {
+    /// Returns a number in 0 to `max`.
+    fn up_to(&mut self, max: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        ((self.0 >> 33) as usize) % (max + 1)
+    }
+}
+
+/// A box in pixels: label, left, top, right, bottom, and whether the object is difficult.
+type Drawn = (i32, [usize; 4], bool);
+
+fn annotated(size: usize, pixels: Vec<u8>, boxes: &[Drawn]) -> AnnotatedDatum {
+    let extent = Some(size as i32);
+    let channels = Some((pixels.len() / (size * size)) as i32);
+    let datum =
+        Datum { channels, height: extent, width: extent, data: Some(pixels), ..Default::default() };
+    let groups = boxes.iter().enumerate().map(|(i, (label, edges, difficult))| {
+        let [xmin, ymin, xmax, ymax] = edges.map(|edge| Some(edge as f32 / size as f32));
+        let difficult = Some(*difficult);
+        let bbox = Some(NormalizedBBox { xmin, ymin, xmax, ymax, difficult, ..Default::default() });
+        let annotation = vec![Annotation { instance_id: Some(i as i32), bbox }];
+        AnnotationGroup { group_label: Some(*label), annotation }
+    });
+    AnnotatedDatum { datum: Some(datum), r#type: Some(0), annotation_group: groups.collect() }
+}
+
+fn write(path: &Path, records: &[AnnotatedDatum]) {
+    let mut writer = LmdbWriter::create(path, false).unwrap();
+    for (i, record) in records.iter().enumerate() {
+        writer.put(format!("{i:05}").as_bytes(), &record.encode_to_vec()).unwrap();
+    }
+    writer.finish().unwrap();
+}
+
+fn net(path: &Path, batch_size: usize, fields: &str) -> Result<Net<f32>> {
+    let text = format!(
+        "layer {{ name: 'data' type: 'AnnotatedData' top: 'data' top: 'label' data_param {{ source: \
+         '{}' batch_size: {batch_size} }} {fields} }}",
+        path.display()
+    );
+    Net::builder(&CpuDevice::new())
+        .phase(Phase::Train)
+        .seed(7)
+        .build(&proto::parse_text(text, "net")?)
+}
+
+fn values(net: &Net<f32>, blob: &str) -> Vec<f32> {
+    net.blob(blob).unwrap().to_vec().unwrap()
+}
+
+/// Returns an image whose pixel at column `x` and row `y` is `16·y + x`.
+fn ramp(size: usize) -> Vec<u8> {
+    (0..size * size).map(|i| (i / size * 16 + i % size) as u8).collect()
+}
+
+#[test]
+fn batches_hold_the_images_and_the_boxes_of_their_records() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("lmdb");
+    let boxes: [Drawn; 2] = [(3, [0, 2, 4, 8], false), (1, [4, 4, 8, 6], true)];
+    write(&path, &[annotated(8, ramp(8), &boxes), annotated(8, ramp(8), &[])]);
+    let mut net = net(&path, 1, "transform_param { mean_value: 1 scale: 0.5 }").unwrap();
+    for _ in 0..2 {
+        net.forward().unwrap();
+        let want: Vec<f32> = ramp(8).iter().map(|&x| (f32::from(x) - 1.0) / 2.0).collect();
+        assert_eq!(values(&net, "data"), want);
+        assert_eq!(net.blob("label").unwrap().shape().to_vec(), [1, 1, 2, 8]);
+        let rows =
+            [[0.0, 3.0, 0.0, 0.0, 0.25, 0.5, 1.0, 0.0], [0.0, 1.0, 1.0, 0.5, 0.5, 1.0, 0.75, 1.0]];
+        assert_eq!(values(&net, "label"), rows.as_flattened());
+        net.forward().unwrap();
+        assert_eq!(net.blob("label").unwrap().shape().to_vec(), [1, 1, 1, 8]);
+        assert_eq!(values(&net, "label"), [-1.0; 8]);
+    }
+    // A net that restores the state of another net goes on with the same record.
+    net.forward().unwrap();
+    let state = net.run_state().unwrap();
+    let mut resumed = self::net(&path, 1, "").unwrap();
+    resumed.set_run_state(&state).unwrap();
+    resumed.forward().unwrap();
+    assert_eq!(values(&resumed, "label"), [-1.0; 8]);
+}
+
+#[test]
+fn mirrored_images_have_mirrored_boxes() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("lmdb");
+    write(&path, &[annotated(8, ramp(8), &[(3, [1, 2, 4, 8], false)])]);
+    let mut net = net(&path, 20, "transform_param { mirror: true }").unwrap();
+    net.forward().unwrap();
+    let (data, label) = (values(&net, "data"), values(&net, "label"));
+    let mut mirrored = 0;
+    for (image, row) in data.chunks(64).zip(label.chunks(8)) {
+        let is_mirrored = image[0] == 7.0;
+        let x = if is_mirrored { [0.5, 0.875] } else { [0.125, 0.5] };
+        assert_eq!(row[3..7], [x[0], 0.25, x[1], 1.0]);
+        assert_eq!(image[0], if is_mirrored { 7.0 } else { 0.0 });
+        mirrored += usize::from(is_mirrored);
+    }
+    assert!((4..=16).contains(&mirrored), "{mirrored}");
+}
+
+#[test]
+fn crops_satisfy_their_constraint_and_move_the_boxes() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("lmdb");
+    // Pixels inside of the box are 255, and the others are 0, so that a crop shows where the box
+    // is.
+    let inside = |i: usize| (16..48).contains(&(i % 64)) && (24..40).contains(&(i / 64));
+    let pixels = (0..64 * 64).map(|i| if inside(i) { 255 } else { 0 }).collect();
+    write(&path, &[annotated(64, pixels, &[(1, [16, 24, 48, 40], false)])]);
+    let sampler = "annotated_data_param { batch_sampler { max_sample: 1 max_trials: 200
+        sampler { min_scale: 0.3 max_scale: 0.9 min_aspect_ratio: 0.5 max_aspect_ratio: 2 }
+        sample_constraint { min_object_coverage: 0.5 min_jaccard_overlap: 0.1 } } }";
+    let resize = "transform_param { resize_param { height: 128 width: 128 interp_mode: LINEAR } }";
+    let mut net = net(&path, 40, &format!("{sampler} {resize}")).unwrap();
+    net.forward().unwrap();
+    assert_eq!(net.blob("data").unwrap().shape().to_vec(), [40, 1, 128, 128]);
+    let (data, label) = (values(&net, "data"), values(&net, "label"));
+    assert_eq!(label.len(), 40 * 8);
+    let mut areas = Vec::new();
+    for (item, (image, row)) in data.chunks(128 * 128).zip(label.chunks(8)).enumerate() {
+        assert_eq!(row[..3], [item as f32, 1.0, 0.0]);
+        let bright = |i: &usize| image[*i] > 127.5;
+        let columns: Vec<_> = (0..128 * 128).filter(bright).map(|i| i % 128).collect();
+        let rows: Vec<_> = (0..128 * 128).filter(bright).map(|i| i / 128).collect();
+        let range = |v: &[usize]| [*v.iter().min().unwrap(), *v.iter().max().unwrap() + 1];
+        let ([left, right], [top, bottom]) = (range(&columns), range(&rows));
+        // Crops are cut at whole pixels, and the resizing enlarges each pixel up to 7-fold.
+        for (edge, pixel) in row[3..7].iter().zip([left, top, right, bottom]) {
+            let error = (edge * 128.0 - pixel as f32).abs();
+            assert!(error <= 8.0, "{item}: {row:?}, found {left} {top} {right} {bottom}");
+        }
+        areas.push((row[5] - row[3]) * (row[6] - row[4]));
+    }
+    // Of a box that a crop covers by half or more, and that overlaps the crop by a tenth, the crop
+    // has a fraction of at least 0.09.
+    assert!(areas.iter().all(|area| *area > 0.09), "{areas:?}");
+    let distinct: std::collections::BTreeSet<_> =
+        label.chunks(8).map(|row| row[3].to_bits()).collect();
+    assert!(distinct.len() > 20, "{}", distinct.len());
+}
+
+#[test]
+fn boxes_remain_in_a_crop_only_under_the_emit_constraint() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("lmdb");
+    // Box `i` has the label `i + 1`.
+    let edges = [[0, 0, 64, 64], [20, 0, 44, 64], [0, 24, 30, 40], [60, 60, 64, 64]];
+    let boxes: Vec<Drawn> =
+        edges.iter().enumerate().map(|(i, edges)| (i as i32 + 1, *edges, false)).collect();
+    write(&path, &[annotated(64, vec![0; 64 * 64], &boxes)]);
+    // The phase TEST crops the center: columns and rows 16 to 48.
+    let labels = |constraint: &str| {
+        let fields = format!("phase: TEST transform_param {{ crop_size: 32 {constraint} }}");
+        let text = format!(
+            "layer {{ type: 'AnnotatedData' top: 'data' top: 'label' data_param {{ \
+             source: '{}' batch_size: 1 }} {fields} }}",
+            path.display()
+        );
+        let builder = Net::<f32>::builder(&CpuDevice::new()).phase(Phase::Test);
+        let mut net = builder.build(&proto::parse_text(text, "net").unwrap()).unwrap();
+        net.forward().unwrap();
+        let rows = values(&net, "label");
+        let clipped = |row: &[f32]| {
+            let edges = edges[row[1] as usize - 1];
+            let want = edges.map(|edge| (edge.clamp(16, 48) - 16) as f32 / 32.0);
+            assert_eq!(row[3..7], want);
+        };
+        rows.chunks(8).for_each(clipped);
+        rows.chunks(8).map(|row| row[1]).collect::<Vec<_>>()
+    };
+    assert_eq!(labels(""), [1.0, 2.0, 3.0]);
+    // The center of box 3 is at column 15.
+    assert_eq!(labels("emit_constraint { emit_type: CENTER }"), [1.0, 2.0]);
+    // The crop covers 1/4, 1/2 and 14/30 of the boxes.
+    let covered = "emit_constraint { emit_type: MIN_OVERLAP emit_overlap:";
+    assert_eq!(labels(&format!("{covered} 0.3 }}")), [2.0, 3.0]);
+    assert_eq!(labels(&format!("{covered} 0.48 }}")), [2.0]);
+}
+
+#[test]
+fn invalid_fields_and_records_of_annotated_data_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("lmdb");
+    write(&path, &[annotated(8, ramp(8), &[(3, [0, 2, 4, 8], false)])]);
+    let transform = |fields: &str| format!("transform_param {{ {fields} }}");
+    let resize = |fields: &str| transform(&format!("resize_param {{ {fields} }}"));
+    let sampler = |fields: &str| {
+        format!("annotated_data_param {{ batch_sampler {{}} batch_sampler {{ {fields} }} }}")
+    };
+    let cases = [
+        (transform("distort_param {}"), "`distort_param` of the SSD fork is not supported"),
+        (transform("expand_param {}"), "`expand_param` of the SSD fork is not supported"),
+        (transform("noise_param {}"), "`noise_param` of the SSD fork is not supported"),
+        (resize("height: 3"), "`resize_param`: `height` and `width` must be positive"),
+        (resize("height: 3 width: 3 prob: 0.5"), "`prob` must be 1, found 0.5"),
+        (resize("height: 3 width: 3 interp_mode: AREA"), "only the `interp_mode` LINEAR"),
+        (resize("resize_mode: FIT_SMALL_SIZE height: 3 width: 3"), "only the `resize_mode` WARP"),
+        (sampler("sampler { min_scale: 0 }"), "batch_sampler 1: expected 0 < min_scale"),
+        (sampler("sampler { min_aspect_ratio: 2 }"), "batch_sampler 1: expected 0 < min_aspect"),
+        (sampler("max_trials: 100000"), "max_trials of all samplers exceeds 100000"),
+    ];
+    for (fields, want) in cases {
+        let error = net(&path, 1, &fields).err().unwrap_or_else(|| panic!("{fields}")).to_string();
+        assert!(error.contains("layer `data`") && error.contains(want), "{error}");
+    }
+    let error = net(&path, 0, "").err().unwrap().to_string();
+    assert!(error.contains("batch_size is required"), "{error}");
+    let error = net(Path::new("digits:train"), 1, "").err().unwrap().to_string();
+    assert!(error.contains("only databases can contain the AnnotatedDatum messages"), "{error}");
+
+    let good = annotated(8, ramp(8), &[(3, [0, 2, 4, 8], false)]);
+    let mut no_box = good.clone();
+    no_box.annotation_group[0].annotation[0].bbox = None;
+    let mut infinite = good.clone();
+    let bbox = infinite.annotation_group[0].annotation[0].bbox.as_mut().unwrap();
+    bbox.xmax = Some(f32::INFINITY);
+    let no_datum = AnnotatedDatum { datum: None, ..good.clone() };
+    let cases = [
+        (no_box, "annotation_group 0, annotation 0: the field bbox is missing"),
+        (infinite, "annotation_group 0, annotation 0: the edges must be finite"),
+        (no_datum, "the field datum is missing"),
+        (annotated(4, ramp(4), &[]), "expected an image of Some([1, 8, 8])"),
+    ];
+    for (i, (record, want)) in cases.into_iter().enumerate() {
+        let path = folder.path().join(format!("bad{i}"));
+        write(&path, &[good.clone(), record]);
+        let mut net = net(&path, 2, "").and_then(|mut net| net.forward().map(|_| net));
+        let error = net.as_mut().err().unwrap().to_string();
+        assert!(error.contains("00001") || error.contains("record 1"), "{error}");
+        assert!(error.contains(want), "{error}");
+    }
+}
+
+/// Draws a bright rectangle of class 1 or a dark rectangle of class 2 on a gray background.
+fn drawing(random: &mut Random) -> AnnotatedDatum {
+    const SIZE: usize = 32;
+    let label = 1 + random.up_to(1);
+    let [width, height] = [8 + random.up_to(6), 8 + random.up_to(6)];
+    let (left, top) = (random.up_to(SIZE - width), random.up_to(SIZE - height));
+    let mut pixels: Vec<u8> = (0..SIZE * SIZE).map(|_| 118 + random.up_to(20) as u8).collect();
+    for y in top..top + height {
+        let value = if label == 1 { 230 } else { 25 };
+        pixels[y * SIZE + left..y * SIZE + left + width].fill(value);
+    }
+    let drawn = (label as i32, [left, top, left + width, top + height], false);
+    annotated(SIZE, pixels, &[drawn])
+}
+
+/// The definition of a small SSD with one feature map of 8 × 8 positions and one prior box at each
+/// position.
+const SSD: &str = r#"
+    layer { name: "conv1" type: "Convolution" bottom: "data" top: "conv1" convolution_param {
+      num_output: 8 kernel_size: 5 pad: 2 stride: 2 weight_filler { type: "msra" } } }
+    layer { name: "relu1" type: "ReLU" bottom: "conv1" top: "conv1" }
+    layer { name: "conv2" type: "Convolution" bottom: "conv1" top: "conv2" convolution_param {
+      num_output: 16 kernel_size: 5 pad: 2 stride: 2 weight_filler { type: "msra" } } }
+    layer { name: "relu2" type: "ReLU" bottom: "conv2" top: "conv2" }
+    layer { name: "conv3" type: "Convolution" bottom: "conv2" top: "conv3" convolution_param {
+      num_output: 16 kernel_size: 3 pad: 1 weight_filler { type: "msra" } } }
+    layer { name: "relu3" type: "ReLU" bottom: "conv3" top: "conv3" }
+    layer { name: "loc" type: "Convolution" bottom: "conv3" top: "loc" convolution_param {
+      num_output: 4 kernel_size: 3 pad: 1 weight_filler { type: "xavier" } } }
+    layer { name: "loc_perm" type: "Permute" bottom: "loc" top: "loc_perm"
+      permute_param { order: [0, 2, 3, 1] } }
+    layer { name: "loc_flat" type: "Flatten" bottom: "loc_perm" top: "loc_flat" }
+    layer { name: "conf" type: "Convolution" bottom: "conv3" top: "conf" convolution_param {
+      num_output: 3 kernel_size: 3 pad: 1 weight_filler { type: "xavier" } } }
+    layer { name: "conf_perm" type: "Permute" bottom: "conf" top: "conf_perm"
+      permute_param { order: [0, 2, 3, 1] } }
+    layer { name: "conf_flat" type: "Flatten" bottom: "conf_perm" top: "conf_flat" }
+    layer { name: "priors" type: "PriorBox" bottom: "conv3" bottom: "data" top: "priors"
+      prior_box_param { min_size: 11 variance: [0.1, 0.1, 0.2, 0.2] } }
+    layer { name: "loss" type: "MultiBoxLoss" bottom: "loc_flat" bottom: "conf_flat"
+      bottom: "priors" bottom: "label" top: "loss" include { phase: TRAIN }
+      propagate_down: [true, true, false, false]
+      multibox_loss_param { num_classes: 3 code_type: CENTER_SIZE neg_overlap: 0.5 } }
+    layer { name: "softmax_shape" type: "Reshape" bottom: "conf_flat" top: "scores"
+      include { phase: TEST } reshape_param { shape { dim: [0, -1, 3] } } }
+    layer { name: "softmax" type: "Softmax" bottom: "scores" top: "probabilities"
+      include { phase: TEST } softmax_param { axis: 2 } }
+    layer { name: "probabilities_flat" type: "Flatten" bottom: "probabilities" top: "flat"
+      include { phase: TEST } }
+    layer { name: "detection" type: "DetectionOutput" bottom: "loc_flat" bottom: "flat"
+      bottom: "priors" top: "detection" include { phase: TEST } detection_output_param {
+        num_classes: 3 code_type: CENTER_SIZE confidence_threshold: 0.01 keep_top_k: 20
+        nms_param { nms_threshold: 0.45 top_k: 100 } } }
+    layer { name: "evaluation" type: "DetectionEvaluate" bottom: "detection" bottom: "label"
+      top: "mean_average_precision" include { phase: TEST }
+      detection_evaluate_param { num_classes: 3 } }
+"#;
+
+#[test]
+fn a_small_ssd_learns_to_detect_rectangles() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut random = Random(5);
+    let data = ["train", "test"].map(|name| {
+        let path = folder.path().join(name);
+        let count = if name == "train" { 192 } else { 64 };
+        write(&path, &(0..count).map(|_| drawing(&mut random)).collect::<Vec<_>>());
+        format!(
+            "layer {{ name: 'data' type: 'AnnotatedData' top: 'data' top: 'label' include {{ phase: \
+             {} }} data_param {{ source: '{}' batch_size: 16 }} transform_param {{ mean_value: 128 \
+             scale: 0.0078125 {} }} }}\n",
+            name.to_uppercase(),
+            path.display(),
+            if name == "train" { "mirror: true" } else { "" },
+        )
+    });
+    let text = format!(
+        "base_lr: 0.006 lr_policy: 'fixed' type: 'Adam' momentum: 0.9 max_iter: 100 random_seed: 3
+         test_iter: 4 test_interval: 1000 test_initialization: false snapshot_after_train: false
+         eval_type: 'detection' ap_version: '11point' net_param {{ {} {} {SSD} }}",
+        data[0], data[1]
+    );
+    let definition = proto::parse_text(text, "solver").unwrap();
+    let mut solver = Solver::<f32>::new(definition, &CpuDevice::new()).unwrap();
+    let precision = |solver: &mut Solver<f32>| {
+        let scores = solver.test(0).unwrap().unwrap();
+        assert_eq!(scores.len(), 1);
+        assert_eq!(scores[0].name, "mean_average_precision");
+        scores[0].value
+    };
+    let untrained = precision(&mut solver);
+    let first_loss = solver.net_mut().forward().unwrap();
+    solver.step(100).unwrap();
+    let last_loss = solver.net_mut().forward().unwrap();
+    let trained = precision(&mut solver);
+    assert!(last_loss < 0.3 * first_loss, "{first_loss} to {last_loss}");
+    assert!(untrained < 0.3 && trained > 0.9, "{untrained} to {trained}");
+}
