@@ -156,6 +156,25 @@ fn a_trace_of_lenet_training_matches_the_counters_the_ledger_and_the_net() {
         |event: &&Event| event.args["site"].as_str().is_some_and(|site| site.contains(".rs:"));
     assert!(transfers.iter().all(has_site) && file.of_category("kernel").iter().all(has_site));
 
+    // Every kernel call has a size, except the broadcasts and activations that are parts of
+    // `gemm_with_bias`, whose size is that of its GEMM. The convolutions of LeNet have 20 outputs of 24×24 elements with
+    // 25 taps, and 50 outputs of 8×8 elements with 500 taps. The backward passes compute the
+    // gradients of both filters and of the second convolution's input. The batch has 8 images.
+    let kernels = file.of_category("kernel");
+    let without_size = kernels.iter().filter(|event| event.args["bytes"].as_u64().is_none());
+    let without_size: BTreeSet<&str> = without_size.map(|event| &*event.name).collect();
+    let parts = BTreeSet::from(["broadcast", "unary_relu"]);
+    assert!(without_size.is_subset(&parts), "{without_size:?}");
+    let convolutions = kernels.iter().filter(|event| event.name.starts_with("convolve"));
+    let flops: u64 = convolutions.map(|event| event.args["flops"].as_u64().unwrap()).sum();
+    let [first, second] = [2 * 20 * 24 * 24 * 25, 2 * 50 * 8 * 8 * 500];
+    assert_eq!(flops, (ITERATIONS * 8 * (2 * first + 3 * second)) as u64);
+
+    // The uploads of parameters and of batches name their memories.
+    let names: BTreeSet<_> =
+        transfers.iter().filter_map(|event| event.args["memory"].as_str()).collect();
+    assert!(names.contains("parameter 0 of conv1"), "{names:?}");
+
     // Each layer has a forward pass per iteration, alone or fused into the preceding layer.
     let mut forward: BTreeMap<String, usize> = BTreeMap::new();
     for event in file.of_category("layer") {

@@ -9,7 +9,10 @@ use crate::{
     element::{Element, Storable},
     error::Result,
     kernel::{Blas, Conv, Elementwise, Update},
-    memory::{View, ViewMut, ledger::AnyCall},
+    memory::{
+        Src, View, ViewMut,
+        ledger::{AnyCall, describe_kernel},
+    },
     op::{Convolution, Gemm, SolverUpdate, Unary},
 };
 
@@ -104,6 +107,9 @@ macro_rules! any_method {
             $($x: argument_type!($kind $A, Self)),*
         ) -> Result<()> {
             let _call = AnyCall::enter(stringify!($kernel), stringify!($kernel));
+            let _size = describe_kernel([stringify!($kernel); 2], &|size| {
+                $(describe_operand!(size, ($kind $x [$A] $($details)*));)*
+            });
             two_types::$kernel(self, $($x),*)
         }
     };
@@ -121,8 +127,64 @@ macro_rules! any_method {
         ) -> result_type!($($result)?) {
             let name = recorded_name!($kernel $(($kind $x [$A] $($details)*))*);
             let _call = AnyCall::enter(stringify!($kernel), name);
+            let _size = describe_kernel([name; 2], &|size| {
+                $(describe_operand!(size, ($kind $x [$A] $($details)*));)*
+                size.flops = kernel_flops!($kernel $($x)*);
+            });
             element_kernels!(self $($T)?).$kernel($($x),*)
         }
+    };
+}
+
+/// Adds an operand to the size of a kernel call.
+macro_rules! describe_operand {
+    ($size:ident, (value $($x:tt)*)) => {};
+    ($size:ident, (reference $($x:tt)*)) => {};
+    ($size:ident, (optional $x:ident [$T:ty])) => {
+        if let Some(x) = &$x {
+            $size.read(stringify!($x), x.len(), size_of::<$T>());
+        }
+    };
+    ($size:ident, (src $x:ident [$T:ty] $function:ident)) => {
+        match &$x {
+            Src::InPlace => $size.in_place(),
+            Src::View(x) => $size.read(stringify!($x), x.len(), size_of::<$T>()),
+        }
+    };
+    ($size:ident, (overwrite_if $x:ident [$T:ty] $condition:expr)) => {
+        if $condition {
+            $size.overwrite(stringify!($x), $x.len(), size_of::<$T>());
+        } else {
+            $size.update(stringify!($x), $x.len(), size_of::<$T>());
+        }
+    };
+    ($size:ident, ($access:ident $x:ident [$T:ty])) => {
+        $size.$access(stringify!($x), $x.len(), size_of::<$T>())
+    };
+}
+
+/// Expands to the number of floating-point operations of a matrix product or convolution.
+macro_rules! kernel_flops {
+    (gemm $op:ident $($x:ident)*) => {
+        Some($op.flops())
+    };
+    (gemm_batched $op:ident $batch:ident $($x:ident)*) => {
+        Some($op.flops().saturating_mul($batch.count as u64))
+    };
+    (gemv $op:ident $($x:ident)*) => {
+        Some(2_u64.saturating_mul($op.m as u64).saturating_mul($op.n as u64))
+    };
+    (convolve $op:ident $($x:ident)*) => {
+        Some($op.flops())
+    };
+    (convolve_backward_input $op:ident $($x:ident)*) => {
+        Some($op.flops())
+    };
+    (convolve_backward_filters $op:ident $($x:ident)*) => {
+        Some($op.flops())
+    };
+    ($($other:tt)*) => {
+        None
     };
 }
 
@@ -153,6 +215,15 @@ macro_rules! other_method {
         ) -> Result<()> {
             let (name, kernels) = ("convolve_with_activation", ["convolve"; 2]);
             let _call = AnyCall::enter_fused(name, kernels, function.kernel_name());
+            let _size = describe_kernel([name, "convolve"], &|size| {
+                size.read("x", x.len(), size_of::<T>());
+                size.read("filters", filters.len(), size_of::<T>());
+                if let Some(bias) = bias {
+                    size.read("bias", bias.len(), size_of::<T>());
+                }
+                size.overwrite("y", y.len(), size_of::<T>());
+                size.flops = Some(op.flops());
+            });
             self.kernels::<T>().convolve_with_activation(op, x, filters, bias, function, y)
         }
     };
@@ -169,6 +240,16 @@ macro_rules! other_method {
         ) -> Result<()> {
             let activation = function.as_ref().map_or("gemm", Unary::kernel_name);
             let _call = AnyCall::enter_fused("gemm_with_bias", ["gemm", "broadcast"], activation);
+            let _size = describe_kernel(["gemm_with_bias", "gemm"], &|size| {
+                for (name, operand) in [("a", a), ("b", b), ("bias", bias)] {
+                    size.read(name, operand.len(), size_of::<T>());
+                }
+                match op.overwrites() {
+                    true => size.overwrite("c", c.len(), size_of::<T>()),
+                    false => size.update("c", c.len(), size_of::<T>()),
+                }
+                size.flops = Some(op.flops());
+            });
             self.kernels::<T>().gemm_with_bias(op, a, b, bias, function, c)
         }
     };
@@ -185,9 +266,10 @@ macro_rules! erase_families {
             #[allow(unused_imports)]
             use crate::{
                 kernel::{Indexing, Losses, Normalize, Pooling, Random, Reductions},
-                memory::Src,
                 op::*,
             };
+            #[allow(unused_imports)]
+            use num_traits::Zero;
             crate::kernel::$family::kernels!(erase_family);
         })*
 
@@ -342,7 +424,14 @@ impl Update for AnyDevice {
         masters: Option<ViewMut<'_, T::Acc, Self>>,
         history: &mut [ViewMut<'_, T::Acc, Self>],
     ) -> Result<()> {
-        let _call = AnyCall::enter("solver_update", op.rule.kernel_name());
+        let name = op.rule.kernel_name();
+        let _call = AnyCall::enter("solver_update", name);
+        let _size = describe_kernel([name; 2], &|size| {
+            size.read("dw", dw.len(), size_of::<T>());
+            size.update("weights", weights.len(), size_of::<T>());
+            let others = masters.iter().chain(history.iter());
+            others.for_each(|state| size.update("state", state.len(), size_of::<T::Acc>()));
+        });
         self.kernels::<T>().solver_update(op, dw, weights, masters, history)
     }
 }

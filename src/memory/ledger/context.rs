@@ -15,7 +15,7 @@ use super::{
 use crate::{
     error::Result,
     host::{RegionObserver, RegionWatch},
-    memory::trace::{recorder::Trace, span::Work},
+    memory::trace::{kernel_size::KernelSize, recorder::Trace, span::Work},
 };
 use std::{
     cell::RefCell,
@@ -59,6 +59,9 @@ pub struct LedgerContext {
     pub(super) layer: Option<LayerPass>,
     pub(super) kernel: Option<KernelCall>,
     pub(super) fallback_state: FallbackState,
+    /// The size of the kernel call that is about to start, and the names of the ledger scopes that
+    /// may record the size.
+    pub(super) kernel_size: Option<([&'static str; 2], Arc<KernelSize>)>,
     /// The fallback that is about to start.
     pub(super) fallback: Option<KernelCall>,
 }

@@ -4,8 +4,8 @@ use super::{
     context::{FallbackState, LedgerContext, is_watched, with_context},
     kernel_call::{KernelCall, end_scope, mark_scope},
 };
-use crate::memory::trace::span::Work;
-use std::{marker::PhantomData, mem, time::Instant};
+use crate::memory::trace::{kernel_size::KernelSize, span::Work};
+use std::{marker::PhantomData, mem, sync::Arc, time::Instant};
 
 impl KernelCall {
     /// Attributes the calling thread's transfers to this kernel call until the returned guard is
@@ -30,6 +30,10 @@ impl KernelCall {
                     had_scope,
                     fallback_state: mem::replace(&mut context.fallback_state, state),
                     span_start: span_start(context),
+                    size: context
+                        .kernel_size
+                        .take_if(|(scopes, _)| scopes.contains(&self.name))
+                        .map(|(_, size)| size),
                 }
             })
         });
@@ -87,6 +91,8 @@ struct OuterScope {
     fallback_state: FallbackState,
     /// The start of the kernel's span, if a trace is open.
     span_start: Option<Instant>,
+    /// The size of the kernel call, if it is known.
+    size: Option<Arc<KernelSize>>,
 }
 
 impl KernelScope {
@@ -98,14 +104,15 @@ impl KernelScope {
 
 impl Drop for KernelScope {
     fn drop(&mut self) {
-        if let Some(OuterScope { kernel, had_scope, fallback_state, span_start }) = self.outer_scope
-        {
+        if let Some(outer_scope) = self.outer_scope.take() {
+            let OuterScope { kernel, had_scope, fallback_state, span_start, size } = outer_scope;
             end_scope(had_scope);
             with_context(|context| {
                 let FallbackState { is_fallback, .. } =
                     mem::replace(&mut context.fallback_state, fallback_state);
                 if let Some(start) = span_start {
-                    context.record_span(start, Work::Kernel { call: self.call, is_fallback });
+                    let call = self.call;
+                    context.record_span(start, Work::Kernel { call, is_fallback, size });
                 }
                 context.kernel = kernel;
             });

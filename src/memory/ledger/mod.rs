@@ -23,11 +23,13 @@ mod open_diagnoses;
 #[cfg(feature = "net")]
 mod layer_scope;
 pub(super) mod open_traces;
+mod described_kernel;
 mod any_call;
 mod events;
 
 pub(crate) use any_call::AnyCall;
 pub use context::{ContextGuard, LedgerContext, LedgerGuard};
+pub(crate) use described_kernel::describe_kernel;
 pub use diagnosis::{
     place::{LayerPass, Place},
     recorder::{Diagnosis, DiagnosisOptions, Finding, TransferCause},

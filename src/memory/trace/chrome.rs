@@ -87,9 +87,16 @@ impl Events<'_> {
                     self.write(format_args!(",\"fused\":{}", Text(fused)));
                 }
             }
-            Work::Kernel { call, is_fallback } => {
+            Work::Kernel { call, is_fallback, size } => {
                 self.call(call);
                 self.write(format_args!(",\"fallback\":{is_fallback}"));
+                if let Some(size) = size {
+                    let (operands, bytes) = (Text(&size.operands), size.bytes);
+                    self.write(format_args!(",\"operands\":{operands},\"bytes\":{bytes}"));
+                    if let Some(flops) = size.flops {
+                        self.write(format_args!(",\"flops\":{flops}"));
+                    }
+                }
             }
             Work::Transfer { bytes, device, memory, cause, .. } => {
                 self.call(cause);

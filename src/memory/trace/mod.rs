@@ -10,6 +10,7 @@
 //!   load.
 
 mod chrome;
+pub(super) mod kernel_size;
 mod options;
 mod queue;
 pub(super) mod recorder;
@@ -19,6 +20,7 @@ pub(crate) use super::ledger::open_traces::start;
 pub use super::ledger::open_traces::{SpanGuard, TraceGuard, span};
 #[cfg(feature = "net")]
 pub(crate) use super::ledger::open_traces::{SpanStart, collect, numbered_span};
+pub use kernel_size::KernelSize;
 pub use options::TraceOptions;
 pub use recorder::Trace;
 pub use span::{Pass, Row, Span, Wait, Work};

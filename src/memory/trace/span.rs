@@ -1,5 +1,6 @@
 //! Spans of a trace: what a thread or a device queue did, and when.
 
+use super::kernel_size::KernelSize;
 use crate::memory::{
     device_span::DeviceWork,
     ledger::{EventKind, KernelCall},
@@ -90,6 +91,9 @@ pub enum Work {
         call: KernelCall,
         /// Whether the kernel ran on the host because the device does not override the kernel.
         is_fallback: bool,
+        /// The size of the call; `None` if the kernel was not called through an
+        /// [`AnyDevice`](crate::AnyDevice), or is a part of another kernel.
+        size: Option<Arc<KernelSize>>,
     },
     /// A copy between host and device. If the copy waits for earlier work of the queue, the span
     /// includes the wait.
