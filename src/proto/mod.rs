@@ -48,7 +48,7 @@ pub use binary::{parse_binary, read_binary, write_binary};
 pub use files::{read_net, read_solver};
 pub use files::{read_solver_state, read_trained_net, write_solver_state, write_trained_net};
 #[cfg(all(feature = "hdf5", feature = "net"))]
-pub(crate) use hdf5::LimitedFile;
+pub(crate) use hdf5::{LimitedFile, read_half};
 pub use messages::*;
 pub use prost::{Message, Name};
 pub use scan::PathStep;

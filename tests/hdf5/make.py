@@ -62,6 +62,7 @@ history = [ramp(*shape, start=index) for index, shape in enumerate(shapes)]
 net("float.caffemodel.h5")
 net("double.caffemodel.h5", dtype="<f8")
 net("big_endian.caffemodel.h5", dtype=">f4")
+net("half.caffemodel.h5", dtype="<f2")
 net("diffs.caffemodel.h5", diffs=True)
 state("float.solverstate.h5", history, iter=7, current_step=2)
 
@@ -87,3 +88,27 @@ def rows():
 
 
 rows()
+
+
+def chunk_indices():
+    """Writes a dataset for each kind of chunk index of HDF5 1.10 and later."""
+    x = ramp(7, 2, 3)
+    with h5py.File("chunk_indices.h5", "w", libver=("v110", "v110")) as file:
+        file.create_dataset("single", data=x, chunks=x.shape, compression="gzip")
+        file.create_dataset("fixed", data=x, chunks=(2, 2, 2), compression="gzip")
+        file.create_dataset("extensible", data=x, chunks=(2, 2, 2), maxshape=(None, 2, 3))
+        early = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        early.set_chunk((2, 2, 2))
+        early.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
+        space = h5py.h5s.create_simple(x.shape)
+        implicit = h5py.h5d.create(file.id, b"implicit", h5py.h5t.IEEE_F32LE, space, early)
+        implicit.write(h5py.h5s.ALL, h5py.h5s.ALL, x)
+        file.create_dataset("half", data=x.astype(">f2"), chunks=(2, 2, 2))
+    # Chunk indices that the HDF5 reader must reject.
+    with h5py.File("several_unlimited.h5", "w", libver=("v110", "v110")) as file:
+        file.create_dataset("x", data=ramp(2, 3), chunks=(1, 3), maxshape=(None, None))
+    with h5py.File("version_5.h5", "w", libver="latest") as file:
+        file.create_dataset("x", data=ramp(2, 3), chunks=(1, 3), compression="gzip")
+
+
+chunk_indices()

@@ -81,7 +81,7 @@ fn assert_error_contains<T: std::fmt::Debug>(result: cortado::Result<T>, parts: 
 
 #[test]
 fn weights_in_hdf5_files_are_read_and_copied_to_a_net() {
-    for name in ["float.caffemodel.h5", "big_endian.caffemodel.h5"] {
+    for name in ["float.caffemodel.h5", "big_endian.caffemodel.h5", "half.caffemodel.h5"] {
         assert_eq!(proto::read_trained_net(fixture(name)).unwrap(), trained_net(), "{name}");
     }
     for name in ["float.caffemodel.h5", "double.caffemodel.h5", "diffs.caffemodel.h5"] {

@@ -3,7 +3,7 @@
 use crate::{
     error::{Error, Result},
     limits,
-    proto::LimitedFile,
+    proto::{LimitedFile, read_half},
 };
 use hdf5_pure::Dataset;
 use std::{fmt::Display, ops::Range, path::Path};
@@ -33,7 +33,13 @@ impl Datasets {
         let bytes = (want as u64).checked_mul(size_of::<f64>() as u64);
         let subject = format!("{}: {} rows", self.subject(name), rows.len());
         limits::check_expanded(subject, bytes, self.limited.stored)?;
-        let values = self.dataset(name)?.read_f64_rows(rows.start as u64, rows.len() as u64);
+        let dataset = self.dataset(name)?;
+        let dtype = dataset.dtype().map_err(|error| self.damaged(name, error))?;
+        let (start, count) = (rows.start as u64, rows.len() as u64);
+        let values = match read_half(&dtype, || dataset.read_raw_rows(start, count)) {
+            Some(values) => values.map(|values| values.into_iter().map(f64::from).collect()),
+            None => dataset.read_f64_rows(start, count),
+        };
         let values = values.map_err(|error| self.damaged(name, error))?;
         if values.len() != want {
             return Err(

@@ -166,3 +166,37 @@ fn compressed_chunks_of_all_number_types_are_read() {
         }
     }
 }
+
+/// Returns the rows of the file `name` in `tests/hdf5`, which h5py wrote.
+fn rows_of_h5py(name: &str, datasets: &[&str]) -> Result<Hdf5Rows> {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/hdf5").join(name);
+    let dir = tempfile::tempdir().unwrap();
+    let list = dir.path().join("list");
+    fs::write(&list, file.display().to_string()).unwrap();
+    let datasets: Vec<_> = datasets.iter().map(|dataset| (*dataset).to_owned()).collect();
+    Hdf5Rows::open(&list, &datasets, 3, None)
+}
+
+#[test]
+fn chunks_of_hdf5_1_10_and_half_precision_numbers_are_read() {
+    let datasets = ["single", "fixed", "extensible", "implicit", "half"];
+    let mut rows = rows_of_h5py("chunk_indices.h5", &datasets).unwrap();
+    for row in (0..7).cycle().take(15) {
+        let x: Vec<_> = (0..6).map(|i| f64::from(6 * row + i) / 8.0).collect();
+        for (got, dataset) in rows.read().unwrap().zip(datasets) {
+            assert_eq!(got, x, "{dataset}, row {row}");
+        }
+    }
+}
+
+#[test]
+fn unsupported_chunks_are_refused_with_their_format_and_a_remedy() {
+    for (file, want) in [
+        ("several_unlimited.h5", "chunks of a dataset with several unlimited dimensions"),
+        ("version_5.h5", "compressed chunks as HDF5 2.0 stores them"),
+    ] {
+        let text = rows_of_h5py(file, &["x"]).err().unwrap().to_string();
+        assert!(text.contains(&format!("{file}: dataset `x`: {want}")), "{text}");
+        assert!(text.ends_with("; write the file with `libver=\"earliest\"`, the default of h5py"));
+    }
+}

@@ -63,7 +63,8 @@ impl LimitedFile {
         dataset: &Dataset,
         element_size: u64,
     ) -> Result<u64> {
-        let damaged_error = |error| Error::InvalidData(format!("{subject}: {error}"));
+        let damaged_error =
+            |error| Error::InvalidData(format!("{subject}: {}", with_remedy(&error)));
         let stored_size = dataset.element_size().map_err(damaged_error)?;
         let extents = dataset.shape().map_err(damaged_error)?;
         // Count an extent of 0 as 1, so that the limit also bounds the number of rows of a dataset
@@ -82,6 +83,21 @@ impl LimitedFile {
         }
         Ok(bytes)
     }
+}
+
+/// Returns the message of `error`. For chunks in a format that the library does not read, the
+/// message names the format and how to avoid it.
+fn with_remedy(error: &hdf5_pure::Error) -> String {
+    use hdf5_pure::Error::Format;
+    let format = match error {
+        Format(FormatError::InvalidLayoutVersion(5)) => "compressed chunks as HDF5 2.0 stores them",
+        Format(FormatError::ChunkedReadError(reason)) if reason.contains("version 2 B-tree") => {
+            "chunks of a dataset with several unlimited dimensions, as HDF5 1.10 and later store them,"
+        }
+        _ => return error.to_string(),
+    };
+    let remedy = "write the file with `libver=\"earliest\"`, the default of h5py";
+    format!("{format} are not supported; {remedy}")
 }
 
 /// Returns the number of bytes that the library may read from a file of `stored` bytes.

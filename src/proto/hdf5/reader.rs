@@ -1,6 +1,6 @@
 //! Reader of HDF5 files, compiled only with the feature `hdf5`.
 
-use super::{detect::SIGNATURE, limited_file::LimitedFile};
+use super::{detect::SIGNATURE, half_precision::read_half, limited_file::LimitedFile};
 use crate::{
     error::{Error, Result},
     limits,
@@ -41,8 +41,8 @@ impl Reader {
         names.map_err(|error| self.damaged(group, error))
     }
 
-    /// Reads a dataset of numbers as a `BlobProto` with shape and data. The data are `float`, or
-    /// `double` for numeric types that `float` would round.
+    /// Reads a dataset of numbers as a `BlobProto` with shape and data. The data are `float`, also
+    /// for half-precision numbers, or `double` for numeric types that `float` would round.
     pub(super) fn blob(&self, dataset: &str) -> Result<BlobProto> {
         let damaged_error = |error| self.damaged(dataset, error);
         let found = self.dataset(dataset)?;
@@ -55,6 +55,14 @@ impl Reader {
         let dim = dim.map_err(|error| self.damaged(dataset, error))?;
         let mut blob = BlobProto { shape: Some(BlobShape { dim }), ..Default::default() };
         match dtype {
+            DType::Other(_) => {
+                let values = read_half(&dtype, || found.read_raw()).ok_or_else(|| {
+                    let reason = format!("expected numbers, found elements of type {dtype}");
+                    self.damaged(dataset, reason)
+                })?;
+                let values = values.map_err(damaged_error)?;
+                blob.data = values.into_iter().map(f32::from).collect();
+            }
             _ if is_float => {
                 blob.data = found.read_f32().map_err(damaged_error)?;
             }
