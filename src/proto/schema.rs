@@ -186,7 +186,7 @@ mod tests {
         assert!(matches!(data.kind, FieldType::Float));
         assert!(data.accepts(WireType::LengthDelimited) && data.accepts(WireType::ThirtyTwoBit));
         assert!(!data.accepts(WireType::Varint));
-        assert!(BlobProto::SCHEMA.field(11).is_none());
+        assert!(LayerParameter::SCHEMA.field(50).is_none());
         assert_eq!(LayerParameter::SCHEMA.field_by_name("type").unwrap().number, 2);
     }
 }

@@ -44,7 +44,11 @@ message BlobProto {
     /// Values as little-endian bytes, in place of `data`. NVIDIA's fork of Caffe writes this field.
     optional enumeration(blob_proto::RawType) raw_data_type = 10
         [default = Double, setter = set_raw_data_type];
+    optional enumeration(blob_proto::RawType) raw_diff_type = 11
+        [default = Double, setter = set_raw_diff_type];
     optional bytes raw_data = 12;
+    /// Gradient as little-endian bytes, in place of `diff`.
+    optional bytes raw_diff = 13;
 }
 
 /// Sequence of blobs in one file.
@@ -2407,7 +2411,7 @@ enum Phase {
 /// Enums of [`BlobProto`].
 pub mod blob_proto {
 enumerations! {
-/// Types of the elements of `raw_data`.
+/// Types of the elements of `raw_data` and `raw_diff`.
 ///
 /// ```
 /// use cortado::proto;

@@ -27,7 +27,8 @@ pub enum Change {
     Inputs,
     /// The upgrade set `lr_mult` and `decay_mult` of BatchNorm statistics to 0.
     BatchNorm,
-    /// The upgrade moved values from the field `raw_data` of NVIDIA's fork of Caffe to `data`.
+    /// The upgrade moved values from the fields `raw_data` and `raw_diff` of NVIDIA's fork of Caffe to
+    /// `data` and `diff`.
     RawData,
     /// The upgrade replaced `solver_type` by `type`.
     SolverType,
@@ -48,7 +49,7 @@ impl fmt::Display for Change {
             Self::V1 => "upgraded layers of the V1 format",
             Self::Inputs => "upgraded input fields",
             Self::BatchNorm => "set lr_mult and decay_mult of BatchNorm statistics to 0",
-            Self::RawData => "moved raw_data of parameters to data",
+            Self::RawData => "moved raw_data and raw_diff of parameters to data and diff",
             Self::SolverType => "replaced solver_type by type",
             Self::Dropped { layer, field } => {
                 return write!(

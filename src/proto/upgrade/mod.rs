@@ -17,9 +17,9 @@
 //!    removes the inputs.
 //! 5. *BatchNorm layers with three `param`*: `lr_mult` and `decay_mult` become 0, because the
 //!    parameters are statistics, which a solver must not update.
-//! 6. *Parameters as bytes* (`raw_data`), which NVIDIA's fork of Caffe writes, move to `data` or
-//!    `double_data`. Half-precision values become `float` values, without rounding. Caffe has no
-//!    such step.
+//! 6. *Parameters as bytes* (`raw_data` and `raw_diff`), which NVIDIA's fork of Caffe writes, move to
+//!    `data` and `diff`, or to `double_data` and `double_diff`. Half-precision values become `float`
+//!    values, without rounding. Caffe has no such step.
 //!
 //! [`solver`] has one step: the enum `solver_type` becomes the string `type`.
 //!

@@ -20,43 +20,63 @@ pub(super) fn upgrade(net: &mut NetParameter) -> Result<Vec<Change>> {
     Ok(has_changed.then_some(Change::RawData).into_iter().collect())
 }
 
-/// Moves the values of the field `raw_data` to `data` or `double_data`, without rounding. Returns
-/// whether the blob had the field.
+/// Moves the values of the fields `raw_data` and `raw_diff` to `data` and `diff`, or to `double_data`
+/// and `double_diff`, without rounding. Returns whether the blob had one of the fields.
 pub(crate) fn expand(blob: &mut BlobProto) -> Result<bool> {
-    let Some(bytes) = blob.raw_data.take() else { return Ok(false) };
-    if !blob.data.is_empty() || !blob.double_data.is_empty() {
-        let reason = "both `raw_data` and `data` are set; expected one of them";
-        return Err(Error::InvalidData(reason.into()));
+    let (data_type, diff_type) = (blob.raw_data_type(), blob.raw_diff_type());
+    let (data, diff) = (blob.raw_data.take(), blob.raw_diff.take());
+    let is_raw = data.is_some() || diff.is_some();
+    if let Some(bytes) = data {
+        blob.raw_data_type = None;
+        expand_field("data", &bytes, data_type, &mut blob.data, &mut blob.double_data)?;
     }
-    let kind = blob.raw_data_type();
-    blob.raw_data_type = None;
+    if let Some(bytes) = diff {
+        blob.raw_diff_type = None;
+        expand_field("diff", &bytes, diff_type, &mut blob.diff, &mut blob.double_diff)?;
+    }
+    Ok(is_raw)
+}
+
+/// Appends the values in `bytes` to `single` or `double`, which must be empty. `field` is the name
+/// of the field without the prefix `raw_`.
+fn expand_field(
+    field: &str,
+    bytes: &[u8],
+    kind: RawType,
+    single: &mut Vec<f32>,
+    double: &mut Vec<f64>,
+) -> Result<()> {
+    if !single.is_empty() || !double.is_empty() {
+        let reason = format!("both `raw_{field}` and `{field}` are set; expected one of them");
+        return Err(Error::InvalidData(reason));
+    }
     let rest = match kind {
         RawType::Double => {
             let (values, rest) = bytes.as_chunks();
-            blob.double_data = values.iter().map(|bytes| f64::from_le_bytes(*bytes)).collect();
+            double.extend(values.iter().map(|bytes| f64::from_le_bytes(*bytes)));
             rest.len()
         }
         RawType::Float => {
             let (values, rest) = bytes.as_chunks();
-            blob.data = values.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
+            single.extend(values.iter().map(|bytes| f32::from_le_bytes(*bytes)));
             rest.len()
         }
         RawType::Float16 => {
             let (values, rest) = bytes.as_chunks();
-            blob.data = values.iter().map(|bytes| f16::from_le_bytes(*bytes).to_f32()).collect();
+            single.extend(values.iter().map(|bytes| f16::from_le_bytes(*bytes).to_f32()));
             rest.len()
         }
         RawType::Int | RawType::Uint => {
-            let reason = "`raw_data` has integers; expected DOUBLE, FLOAT or FLOAT16";
-            return Err(Error::InvalidData(reason.into()));
+            let reason = format!("`raw_{field}` has integers; expected DOUBLE, FLOAT or FLOAT16");
+            return Err(Error::InvalidData(reason));
         }
     };
     if rest > 0 {
         let len = bytes.len();
-        let reason = format!("`raw_data` has {len} bytes, which end within a value");
+        let reason = format!("`raw_{field}` has {len} bytes, which end within a value");
         return Err(Error::InvalidData(reason));
     }
-    Ok(true)
+    Ok(())
 }
 
 #[cfg(test)]
@@ -94,12 +114,35 @@ mod tests {
     }
 
     #[test]
+    fn raw_gradients_become_numbers_without_rounding() {
+        let half = BlobProto {
+            data: vec![5.0, 6.0],
+            raw_diff_type: Some(RawType::Float16 as i32),
+            raw_diff: Some(vec![0x00, 0xBC, 0x00, 0x38]),
+            ..Default::default()
+        };
+        let double = BlobProto {
+            raw_diff: Some(vec![0, 0, 0, 0, 0, 0, 0x10, 0x40]),
+            ..blob(Some(RawType::Float), &[0, 0, 0x80, 0x3F])
+        };
+        let mut net = net(vec![half, double]);
+        assert_eq!(upgrade(&mut net).unwrap(), [Change::RawData]);
+        let [half, double] = &net.layer[0].blobs[..] else { unreachable!() };
+        assert_eq!((&half.data[..], &half.diff[..]), (&[5.0, 6.0][..], &[-1.0, 0.5][..]));
+        assert_eq!((&double.data[..], &double.double_diff[..]), (&[1.0][..], &[4.0][..]));
+        assert_eq!(upgrade(&mut net).unwrap(), []);
+    }
+
+    #[test]
     fn raw_values_that_are_no_numbers_name_the_layer_and_the_parameter() {
         let both = BlobProto { data: vec![1.0], ..blob(Some(RawType::Float), &[0; 4]) };
+        let both_diffs =
+            BlobProto { diff: vec![1.0], raw_diff: Some(vec![0; 8]), ..Default::default() };
         for (blob, want) in [
             (blob(Some(RawType::Float16), &[0; 3]), "`raw_data` has 3 bytes, which end within a"),
             (blob(Some(RawType::Uint), &[0; 4]), "`raw_data` has integers; expected DOUBLE, "),
             (both, "both `raw_data` and `data` are set"),
+            (both_diffs, "both `raw_diff` and `diff` are set"),
         ] {
             let mut net = net(vec![BlobProto::default(), blob]);
             let error = upgrade(&mut net).unwrap_err().to_string();
