@@ -24,6 +24,7 @@ static FILE: LazyLock<PathBuf> =
 const MAX_ELEMENTS: usize = 1 << 20;
 
 fuzz_target!(|bytes: &[u8]| {
+    let _ = Image::decode(bytes, Color::Gray);
     let image = Image::decode(bytes, Color::AsStored);
     if let Ok(image) = image
         && image.shape().iter().product::<usize>() <= MAX_ELEMENTS

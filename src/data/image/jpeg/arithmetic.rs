@@ -3,9 +3,8 @@
 use super::{
     super::raw::RawError,
     entropy::{Band, Entropy},
-    huffman::after_restart_marker,
     probability::{FIXED, STATES},
-    segments::TRUNCATED,
+    segments::{TRUNCATED, after_restart_marker},
     tables::Conditioning,
     zigzag::{Block, ZIGZAG},
 };

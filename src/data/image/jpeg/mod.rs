@@ -8,6 +8,7 @@
 //! pixels.
 
 mod arithmetic;
+mod codes;
 mod color;
 mod entropy;
 mod frame;

@@ -36,4 +36,19 @@ pub(super) fn find_marker(bytes: &[u8], at: usize) -> Option<(u8, usize)> {
     Some((rest[offset + 1], at + offset + 2))
 }
 
+/// Returns the position after the next marker, which must be the restart marker with the number
+/// `count` modulo 8. Increments `count`.
+pub(super) fn after_restart_marker(
+    bytes: &[u8],
+    at: usize,
+    count: &mut u8,
+) -> Result<usize, RawError> {
+    let (marker, after) = find_marker(bytes, at).ok_or(TRUNCATED)?;
+    if marker != 0xD0 + *count {
+        return Err(RawError::Damaged("a restart marker is missing"));
+    }
+    *count = (*count + 1) % 8;
+    Ok(after)
+}
+
 pub(super) const TRUNCATED: RawError = RawError::Damaged("the file ends before the last pixel");

@@ -1,7 +1,7 @@
 //! Tables of a JPEG file: quantization, Huffman codes, conditioning of the arithmetic decoder, and
 //! the restart interval.
 
-use super::{super::raw::RawError, huffman::HuffmanTable, zigzag::ZIGZAG};
+use super::{super::raw::RawError, codes::HuffmanTable, zigzag::ZIGZAG};
 
 /// A quantization table in row-major order.
 pub(super) type Quantization = [u16; 64];
