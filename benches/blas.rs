@@ -1,19 +1,27 @@
 //! Benchmarks of GEMM, GEMV and BLAS level 1 on the CPU device, by size, element type and number of
 //! threads.
+//!
+//! ```sh
+//! cargo bench --bench blas                     # all cases
+//! cargo bench --bench blas -- gemm/f32         # only the cases whose names contain gemm/f32
+//! cargo bench --bench blas -- --quick          # fewer and shorter samples
+//! ```
 
-use cortado::{Blob, CpuDevice, Device, Element, Filler, bf16, f16, op};
-use criterion::{BenchmarkGroup, BenchmarkId, Criterion, Throughput, measurement::WallTime};
-use criterion::{criterion_group, criterion_main};
+use cortado::{
+    Blob, CpuDevice, Element, Filler, Result,
+    bench_kit::{Bench, Work},
+    bf16, f16, op,
+};
 use op::{Gemm, Gemv, RngKey, Transpose};
-use std::time::Duration;
-
-type Group<'a> = BenchmarkGroup<'a, WallTime>;
+use std::hint::black_box;
 
 /// `[m, n, k]` of each GEMM: square matrices, followed by the GEMMs of LeNet's layers.
-const SHAPES: [[usize; 3]; 7] = [
+const SHAPES: [[usize; 3]; 9] = [
     [64, 64, 64],
+    [128, 128, 128],
     [256, 256, 256],
     [512, 512, 512],
+    [1024, 1024, 1024],
     [20, 576, 25],
     [50, 64, 500],
     [64, 500, 800],
@@ -21,106 +29,87 @@ const SHAPES: [[usize; 3]; 7] = [
 ];
 
 /// Row and column counts of the matrices in the GEMV benchmarks.
-const MATRICES: [[usize; 2]; 2] = [[256, 256], [2048, 2048]];
+const MATRICES: [usize; 2] = [256, 2048];
 
 /// Lengths of vectors that fit in L1, in L2 and in main memory.
 const LENGTHS: [usize; 3] = [1 << 10, 1 << 16, 1 << 22];
 
-fn random<T: Element, D: Device>(device: &D, shape: &[usize]) -> Blob<T, D> {
-    let blob = Blob::new(device, shape).unwrap();
-    Filler::Uniform { min: -1.0, max: 1.0 }.fill(&blob, RngKey::new(1)).unwrap();
-    blob
+fn random<T: Element>(device: &CpuDevice, shape: &[usize]) -> Result<Blob<T, CpuDevice>> {
+    let blob = Blob::new(device, shape)?;
+    Filler::Uniform { min: -1.0, max: 1.0 }.fill(&blob, RngKey::new(1))?;
+    Ok(blob)
 }
 
-fn gemm<T: Element, D: Device>(group: &mut Group<'_>, device: &D) {
+fn gemm<T: Element>(bench: &mut Bench, device: &CpuDevice, name: &str) -> Result<()> {
     for [m, n, k] in SHAPES {
         let op = Gemm::new(m, n, k);
-        let (a, b) = (random::<T, D>(device, &[m, k]), random::<T, D>(device, &[k, n]));
-        let c = random::<T, D>(device, &[m, n]);
-        group.throughput(Throughput::Elements(op.flops()));
-        group.bench_function(id::<T, D>(device, &format!("{m}x{n}x{k}")), |bencher| {
-            let (a, b, mut c) = (a.data().unwrap(), b.data().unwrap(), c.data_mut().unwrap());
-            bencher.iter(|| device.gemm(&op, a.view(), b.view(), c.view_mut()).unwrap());
-        });
+        let (a, b) = (random::<T>(device, &[m, k])?, random::<T>(device, &[k, n])?);
+        let c = random::<T>(device, &[m, n])?;
+        let (a, b, mut c) = (a.data()?, b.data()?, c.data_mut()?);
+        let work = work::<T>(m * k + k * n + 2 * m * n, op.flops());
+        // The size of a square GEMM is its number of rows.
+        let size = if m == n && n == k { m.to_string() } else { format!("{m}x{n}x{k}") };
+        bench.time(["gemm", T::DTYPE.name(), name, &size], work, || {
+            device.gemm(&op, a.view(), b.view(), c.view_mut())
+        })?;
     }
+    Ok(())
 }
 
-fn gemv<T: Element, D: Device>(group: &mut Group<'_>, device: &D) {
-    for [m, n] in MATRICES {
-        for (trans, name) in [(Transpose::No, ""), (Transpose::Yes, "_transposed")] {
-            let op = Gemv::new(trans, m, n);
-            let (inputs, outputs) = op.lengths();
-            let a = random::<T, D>(device, &[m, n]);
-            let (x, y) = (random::<T, D>(device, &[inputs]), random::<T, D>(device, &[outputs]));
-            group.throughput(Throughput::Bytes((m * n * size_of::<T>()) as u64));
-            group.bench_function(id::<T, D>(device, &format!("{m}x{n}{name}")), |bencher| {
-                let (a, x, mut y) = (a.data().unwrap(), x.data().unwrap(), y.data_mut().unwrap());
-                bencher.iter(|| device.gemv(&op, a.view(), x.view(), y.view_mut()).unwrap());
-            });
+fn gemv<T: Element>(bench: &mut Bench, device: &CpuDevice, name: &str) -> Result<()> {
+    for n in MATRICES {
+        for (trans, kernel) in [(Transpose::No, "gemv"), (Transpose::Yes, "gemv transposed")] {
+            let op = Gemv::new(trans, n, n);
+            let (a, x) = (random::<T>(device, &[n, n])?, random::<T>(device, &[n])?);
+            let y = random::<T>(device, &[n])?;
+            let (a, x, mut y) = (a.data()?, x.data()?, y.data_mut()?);
+            let work = work::<T>(n * n + 3 * n, 2 * (n * n) as u64);
+            bench.time([kernel, T::DTYPE.name(), name, &n.to_string()], work, || {
+                device.gemv(&op, a.view(), x.view(), y.view_mut())
+            })?;
         }
     }
+    Ok(())
 }
 
-fn level1<T: Element, D: Device>(group: &mut Group<'_>, device: &D) {
+fn level1<T: Element>(bench: &mut Bench, device: &CpuDevice, name: &str) -> Result<()> {
     for len in LENGTHS {
-        let (x, y) = (random::<T, D>(device, &[len]), random::<T, D>(device, &[len]));
-        let bytes = |vectors: usize| Throughput::Bytes((vectors * len * size_of::<T>()) as u64);
+        let (x, y) = (random::<T>(device, &[len])?, random::<T>(device, &[len])?);
+        let (x, mut y) = (x.data()?, y.data_mut()?);
+        let (element, size) = (T::DTYPE.name(), len.to_string());
         let alpha = T::acc(1e-3);
-        group.throughput(bytes(3));
-        group.bench_function(id::<T, D>(device, &format!("axpy/{len}")), |bencher| {
-            let (x, mut y) = (x.data().unwrap(), y.data_mut().unwrap());
-            bencher.iter(|| device.axpy(alpha, x.view(), y.view_mut()).unwrap());
-        });
-        group.throughput(bytes(2));
-        group.bench_function(id::<T, D>(device, &format!("dot/{len}")), |bencher| {
-            let (x, y) = (x.data().unwrap(), y.data().unwrap());
-            bencher.iter(|| device.dot(x.view(), y.view()).unwrap());
-        });
-        group.throughput(bytes(1));
-        group.bench_function(id::<T, D>(device, &format!("asum/{len}")), |bencher| {
-            let x = x.data().unwrap();
-            bencher.iter(|| device.asum(x.view()).unwrap());
-        });
+        bench.time(["axpy", element, name, &size], work::<T>(3 * len, 2 * len as u64), || {
+            device.axpy(alpha, x.view(), y.view_mut())
+        })?;
+        bench.time(["dot", element, name, &size], work::<T>(2 * len, 2 * len as u64), || {
+            device.dot(x.view(), y.view()).map(|dot| drop(black_box(dot)))
+        })?;
+        bench.time(["asum", element, name, &size], work::<T>(len, len as u64), || {
+            device.asum(x.view()).map(|sum| drop(black_box(sum)))
+        })?;
     }
+    Ok(())
 }
 
-fn id<T: Element, D: Device>(device: &D, case: &str) -> BenchmarkId {
-    let threads = device.host_workers().count();
-    BenchmarkId::new(format!("{}/{threads}_threads", T::DTYPE.name()), case)
+/// Returns the work of a run that reads and writes `accesses` elements.
+fn work<T>(accesses: usize, flops: u64) -> Work {
+    Work { bytes: (accesses * size_of::<T>()) as u64, flops }
 }
 
-fn all_kernels<T: Element>(c: &mut Criterion) {
-    for device in [CpuDevice::with_threads(1).unwrap(), CpuDevice::new()] {
-        let mut group = c.benchmark_group("gemm");
-        gemm::<T, _>(&mut group, &device);
-        group.finish();
-        let mut group = c.benchmark_group("gemv");
-        gemv::<T, _>(&mut group, &device);
-        group.finish();
-        let mut group = c.benchmark_group("level1");
-        level1::<T, _>(&mut group, &device);
-        group.finish();
+fn all_kernels<T: Element>(bench: &mut Bench, device: &CpuDevice, name: &str) -> Result<()> {
+    gemm::<T>(bench, device, name)?;
+    gemv::<T>(bench, device, name)?;
+    level1::<T>(bench, device, name)
+}
+
+fn main() -> Result<()> {
+    let mut bench = Bench::from_args("blas")?;
+    for device in [CpuDevice::with_threads(1)?, CpuDevice::new()] {
+        let name = bench.measure_limits(&device)?;
+        all_kernels::<f32>(&mut bench, &device, &name)?;
+        all_kernels::<f64>(&mut bench, &device, &name)?;
+        all_kernels::<f16>(&mut bench, &device, &name)?;
+        all_kernels::<bf16>(&mut bench, &device, &name)?;
     }
+    bench.finish()
 }
-
-fn blas(c: &mut Criterion) {
-    all_kernels::<f32>(c);
-    all_kernels::<f64>(c);
-    all_kernels::<f16>(c);
-    all_kernels::<bf16>(c);
-}
-
-/// Returns a Criterion configuration with a short measurement time per case, because there are many
-/// cases.
-fn config() -> Criterion {
-    Criterion::default()
-        .warm_up_time(Duration::from_millis(200))
-        .measurement_time(Duration::from_secs(1))
-}
-
-criterion_group! {
-    name = benches;
-    config = config();
-    targets = blas
-}
-criterion_main!(benches);

@@ -1,12 +1,19 @@
 //! Benchmarks of coherent memory: transfers between host and device, and accesses without a
 //! transfer.
 //!
-//! The reported throughput is the size of the memory in bytes divided by the time, even for an
-//! access that copies nothing.
+//! The throughput counts the bytes that a ledger records, so a case that copies nothing has none.
+//!
+//! ```sh
+//! cargo bench --bench transfer
+//! cargo bench --bench transfer -- device_to_host --quick
+//! ```
 
-use cortado::{CpuDevice, Memory, Result, SyncedMemory};
-use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use std::{hint::black_box, time::Duration};
+use cortado::{
+    CpuDevice, Memory, Result, SyncedMemory,
+    bench_kit::{Bench, Work},
+    ledger::{EventKind, Ledger},
+};
+use std::hint::black_box;
 
 /// Mock device with separate memory, which lies in host RAM but is accessible only by transfers. A
 /// transfer to or from the mock device copies each byte once.
@@ -42,66 +49,68 @@ fn host_valid<D: Memory>(device: &D, bytes: usize) -> SyncedMemory<D> {
     memory
 }
 
-fn bench_transfers<D: Memory>(c: &mut Criterion, device: &D) {
-    let mut group = c.benchmark_group(format!("transfer/{}", device.name()));
+/// Times one run of `run`, whose bytes are those that a ledger records during a run.
+fn time(
+    bench: &mut Bench,
+    [case, device, size]: [&str; 3],
+    mut run: impl FnMut() -> Result<()>,
+) -> Result<()> {
+    let ledger = Ledger::new();
+    let guard = ledger.open();
+    let first_run = run();
+    drop(guard);
+    first_run?;
+    let bytes = [EventKind::Upload, EventKind::Download].map(|kind| ledger.total(kind).bytes);
+    let work = Work { bytes: bytes.iter().sum(), flops: 0 };
+    bench.time([case, "", device, size], work, run)
+}
+
+fn transfers<D: Memory>(bench: &mut Bench, device: &D) -> Result<()> {
+    let memory = if device.host_mapping().is_some() { "shared memory" } else { "separate memory" };
+    let name = &format!("{}, {memory}", device.name());
     for bytes in SIZES {
-        group.throughput(Throughput::Bytes(bytes as u64));
-        let id = |case: &str| BenchmarkId::new(case.to_owned(), bytes);
-
+        let size = &bytes.to_string();
         let mut memory = host_valid(device, bytes);
-        memory.device().unwrap();
-        group.bench_function(id("host_to_device"), |b| {
-            b.iter(|| {
-                memory.host_mut().unwrap()[0] = 2;
-                black_box(memory.device().unwrap());
-            });
-        });
-        group.bench_function(id("device_to_host"), |b| {
-            b.iter(|| {
-                black_box(memory.device_mut().unwrap());
-                black_box(memory.host().unwrap());
-            });
-        });
-        group.bench_function(id("write_only_each_side"), |b| {
-            b.iter(|| {
-                black_box(memory.device_write_only().unwrap());
-                black_box(memory.host_write_only().unwrap());
-            });
-        });
-        memory.device().unwrap();
-        group.bench_function(id("both_valid"), |b| {
-            b.iter(|| {
-                black_box(memory.host().unwrap());
-                black_box(memory.device().unwrap());
-            });
-        });
-        group.bench_function(id("first_touch"), |b| {
-            b.iter(|| {
-                let mut memory = SyncedMemory::new(device, bytes);
-                memory.host_mut().unwrap().fill(1);
-                black_box(memory.device().unwrap());
-            });
-        });
+        memory.device()?;
+        time(bench, ["host_to_device", name, size], || {
+            memory.host_mut()?[0] = 2;
+            memory.device().map(|side| {
+                black_box(side);
+            })
+        })?;
+        time(bench, ["device_to_host", name, size], || {
+            black_box(memory.device_mut()?);
+            memory.host().map(|side| {
+                black_box(side);
+            })
+        })?;
+        time(bench, ["write_only_each_side", name, size], || {
+            black_box(memory.device_write_only()?);
+            memory.host_write_only().map(|side| {
+                black_box(side);
+            })
+        })?;
+        memory.device()?;
+        time(bench, ["both_valid", name, size], || {
+            black_box(memory.host()?);
+            memory.device().map(|side| {
+                black_box(side);
+            })
+        })?;
+        time(bench, ["first_touch", name, size], || {
+            let mut memory = SyncedMemory::new(device, bytes);
+            memory.host_mut()?.fill(1);
+            memory.device().map(|side| {
+                black_box(side);
+            })
+        })?;
     }
-    group.finish();
+    Ok(())
 }
 
-fn transfer(c: &mut Criterion) {
-    bench_transfers(c, &CpuDevice::new());
-    bench_transfers(c, &Discrete);
+fn main() -> Result<()> {
+    let mut bench = Bench::from_args("transfer")?;
+    transfers(&mut bench, &CpuDevice::new())?;
+    transfers(&mut bench, &Discrete)?;
+    bench.finish()
 }
-
-/// Returns a Criterion configuration with a short measurement time per case, because there are many
-/// cases.
-fn config() -> Criterion {
-    Criterion::default()
-        .warm_up_time(Duration::from_millis(200))
-        .measurement_time(Duration::from_secs(1))
-}
-
-criterion_group! {
-    name = benches;
-    config = config();
-    targets = transfer
-}
-criterion_main!(benches);

@@ -72,6 +72,7 @@
 //! | `ndarray` | conversion of blobs from and to arrays of the crate `ndarray` |
 //! | `cuda` | NVIDIA GPUs; a program builds and starts without CUDA |
 //! | `conformance` | the conformance kit for devices |
+//! | `report` | reports of benchmarks as HTML pages, and charts as SVG images |
 //!
 //! The command-line program `cortado` is in the package `cortado-cli`.
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -117,6 +118,8 @@ pub mod classifier; // classification of images by a trained net
 pub mod detector; // detection of objects in images by a trained net
 #[cfg(feature = "conformance")]
 pub mod conformance; // conformance kit for devices
+#[cfg(feature = "report")]
+pub mod drawing; // charts and other SVG images
 pub mod bench_kit; // benchmark kit for devices
 
 pub mod guide; // guide to writing a backend

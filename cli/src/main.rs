@@ -49,7 +49,6 @@ mod snapshot_keep;
 mod caffe_flags;
 mod caffe_tools;
 mod suffix;
-mod svg;
 mod table;
 mod terminal;
 mod test;

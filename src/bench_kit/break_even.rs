@@ -19,7 +19,8 @@ use std::{fmt, time::Duration};
 ///     let timings = [64, 128, 256].into_iter().zip(times).map(|(size, micros)| {
 ///         let (work, time) = (Work { bytes: 1, flops: 1 }, Duration::from_micros(micros));
 ///         let (kernel, time_with_transfers) = ("gemm", 2 * time);
-///         Timing { kernel, size, work, time, time_with_transfers, fallback: false }
+///         let interval = [time, time];
+///         Timing { kernel, size, work, time, interval, time_with_transfers, fallback: false }
 ///     });
 ///     let (device, timings) = (name.into(), timings.collect());
 ///     Survey { device, element: "f32", timings, peaks: Peaks::default() }
@@ -86,6 +87,11 @@ impl BreakEven {
     /// and the result.
     pub fn with_transfers(&self, kernel: &str) -> Option<usize> {
         self.break_even(kernel, 1)
+    }
+
+    /// Returns the names of the compared kernels.
+    pub fn kernels(&self) -> impl Iterator<Item = &'static str> {
+        self.rows.iter().map(|row| row.kernel)
     }
 
     fn break_even(&self, kernel: &str, times: usize) -> Option<usize> {
@@ -193,6 +199,7 @@ mod tests {
             size: 10 << i,
             work: Work { bytes: 1, flops: 1 },
             time: Duration::from_nanos(time),
+            interval: [Duration::from_nanos(time); 2],
             time_with_transfers: Duration::from_nanos(time_with_transfers),
             fallback: false,
         };

@@ -170,7 +170,15 @@ impl<T: Element> Case<T> {
 /// # Errors
 /// Returns an error if the device cannot allocate or fill the operands.
 pub fn cases<T: Element>(device: &impl Device, sizes: SizeRange) -> Result<Vec<Case<T>>> {
-    let device = &AnyDevice::new(device);
+    cases_where(&AnyDevice::new(device), sizes, &|_| true)
+}
+
+/// Like [`cases`], but only for the kernels that `selects` accepts by name.
+pub(super) fn cases_where<T: Element>(
+    device: &AnyDevice,
+    sizes: SizeRange,
+    selects: &dyn Fn(&str) -> bool,
+) -> Result<Vec<Case<T>>> {
     let (lengths, edges, batches): (Vec<usize>, Vec<usize>, Vec<usize>) = match sizes {
         SizeRange::Smoke => (vec![1 << 10], vec![16], vec![1]),
         SizeRange::Full => (
@@ -180,7 +188,7 @@ pub fn cases<T: Element>(device: &impl Device, sizes: SizeRange) -> Result<Vec<C
         ),
         SizeRange::Large => (vec![1 << 26], vec![1 << 13], vec![1 << 13]),
     };
-    let mut list = CaseList { device, cases: Vec::new() };
+    let mut list = CaseList { device, selects, cases: Vec::new() };
     for n in lengths {
         vectors(&mut list, n)?;
         rows(&mut list, n)?;
@@ -197,6 +205,8 @@ pub fn cases<T: Element>(device: &impl Device, sizes: SizeRange) -> Result<Vec<C
 
 struct CaseList<'d, T: Element> {
     device: &'d AnyDevice,
+    /// Returns whether the list gets the cases of a kernel.
+    selects: &'d dyn Fn(&str) -> bool,
     cases: Vec<Case<T>>,
 }
 
@@ -236,6 +246,9 @@ impl<T: Element> CaseList<'_, T> {
         (accesses, flops): (usize, u64),
         run: Run<T>,
     ) -> Result<()> {
+        if !(self.selects)(kernel) {
+            return Ok(());
+        }
         let random_blob = |(i, &len): (usize, &usize)| {
             let blob = Blob::new(self.device, &[len])?;
             let key = RngKey::new(0).child(i as u64);

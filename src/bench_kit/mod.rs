@@ -22,8 +22,33 @@
 
 mod break_even;
 mod cases;
+#[cfg(feature = "report")]
+mod comparison;
+#[cfg(feature = "report")]
+mod limits;
+#[cfg(feature = "report")]
+mod machine;
+#[cfg(feature = "report")]
+mod page;
+#[cfg(feature = "report")]
+mod part;
+#[cfg(feature = "report")]
+mod program;
+#[cfg(feature = "report")]
+mod record;
+mod sampling;
 mod survey;
 
 pub use break_even::BreakEven;
+use cases::cases_where;
 pub use cases::{Case, SizeRange, Work, cases};
+pub use sampling::{Samples, Sampling};
 pub use survey::{Peaks, Survey, Timing};
+#[cfg(feature = "report")]
+pub use {
+    comparison::{Change, compare},
+    limits::{Level, Limits},
+    part::{Part, report_folder},
+    program::{Bench, report},
+    record::Record,
+};

@@ -1,7 +1,7 @@
 //! Survey: times of all benchmark cases on one device, and their rates as percentages of the
 //! device's peak rates.
 
-use super::{Case, SizeRange, Work, cases};
+use super::{Case, Sampling, SizeRange, Work, cases_where};
 use crate::{
     device::{AnyDevice, Device},
     element::Element,
@@ -9,10 +9,7 @@ use crate::{
     kernel::traits::*,
     memory::ledger::{EventKind, Ledger},
 };
-use std::{
-    fmt,
-    time::{Duration, Instant},
-};
+use std::{fmt, time::Duration};
 
 /// Median times of one benchmark case.
 ///
@@ -22,7 +19,8 @@ use std::{
 ///
 /// let (work, time) = (Work { bytes: 4_000, flops: 1_000 }, Duration::from_micros(2));
 /// let (kernel, size, fallback) = ("axpy", 500, false);
-/// let timing = Timing { kernel, size, work, time, time_with_transfers: time, fallback };
+/// let (time_with_transfers, interval) = (time, [time, time]);
+/// let timing = Timing { kernel, size, work, time, interval, time_with_transfers, fallback };
 /// assert_eq!((timing.bandwidth() / 1e9).round(), 2.0); // GB/s
 /// ```
 #[derive(Clone, Copy, Debug)]
@@ -35,6 +33,8 @@ pub struct Timing {
     pub work: Work,
     /// Median time of one run of the kernel, with the operands on the device.
     pub time: Duration,
+    /// 95 % confidence interval of `time`.
+    pub interval: [Duration; 2],
     /// Median time of one run of the kernel, including transfers of the operands and the result.
     pub time_with_transfers: Duration,
     /// Whether the kernel fell back to the host, so that the times are those of the host.
@@ -108,11 +108,25 @@ impl Survey {
     /// # Errors
     /// Returns an error if a kernel or a transfer fails.
     pub fn measure<T: Element>(device: &impl Device, sizes: SizeRange) -> Result<Self> {
+        Self::measure_where::<T>(device, sizes, Sampling::QUICK, |_| true)
+    }
+
+    /// Times the benchmark cases of the kernels that `selects` accepts by name.
+    ///
+    /// # Errors
+    /// Returns an error if a kernel or a transfer fails.
+    pub fn measure_where<T: Element>(
+        device: &impl Device,
+        sizes: SizeRange,
+        sampling: Sampling,
+        selects: impl Fn(&str) -> bool,
+    ) -> Result<Self> {
         let device = &AnyDevice::new(device);
-        let cases = cases::<T>(device, sizes)?;
-        let timings: Vec<_> = cases.iter().map(time_case).collect::<Result<_>>()?;
+        let cases = cases_where::<T>(device, sizes, &selects)?;
+        let time = |case| time_case(case, sampling);
+        let timings: Vec<_> = cases.iter().map(time).collect::<Result<_>>()?;
         let peaks = Peaks::of(&timings);
-        let device = format!("{} ({} threads)", device.name(), device.host_workers().count());
+        let device = device_label(device);
         Ok(Self { device, element: T::DTYPE.name(), timings, peaks })
     }
 
@@ -156,12 +170,19 @@ fn native<'a>(timings: &'a [Timing], kernel: &str) -> impl Iterator<Item = &'a T
     timings.iter().filter(move |timing| timing.kernel == kernel && !timing.fallback)
 }
 
-fn time_case<T: Element>(case: &Case<T>) -> Result<Timing> {
+fn time_case<T: Element>(case: &Case<T>, sampling: Sampling) -> Result<Timing> {
     let (kernel, size, work) = (case.kernel(), case.size(), case.work());
     let fallback = falls_back(case)?;
-    let time_with_transfers = median(|| case.run_with_transfers())?;
-    let time = median(|| case.run())?;
-    Ok(Timing { kernel, size, work, time, time_with_transfers, fallback })
+    let time_with_transfers = sampling.sample(|| case.run_with_transfers())?.median();
+    let samples = sampling.sample(|| case.run())?;
+    let (time, interval) = (samples.median(), samples.interval());
+    Ok(Timing { kernel, size, work, time, interval, time_with_transfers, fallback })
+}
+
+/// Returns the name of a device with its number of host threads.
+pub(super) fn device_label(device: &AnyDevice) -> String {
+    let threads = device.host_workers().count();
+    format!("{} ({threads} {})", device.name(), if threads == 1 { "thread" } else { "threads" })
 }
 
 /// Runs the case once, and returns whether a kernel fell back to the host.
@@ -171,30 +192,6 @@ fn falls_back<T: Element>(case: &Case<T>) -> Result<bool> {
     let run = case.run();
     drop(guard);
     run.map(|()| ledger.total(EventKind::Fallback).count > 0)
-}
-
-/// Total duration of the samples from which one median time is computed.
-const SAMPLING_TIME: Duration = Duration::from_millis(10);
-
-/// Returns the median time of one call of `run`, after a warm-up call. One sample times several
-/// runs together, because a single run can be shorter than the resolution of the clock.
-fn median(mut run: impl FnMut() -> Result<()>) -> Result<Duration> {
-    run()?;
-    let run_time = timed(1, &mut run)?;
-    let runs_per_sample = SAMPLING_TIME.as_nanos() / 9 / run_time.as_nanos().max(1);
-    let repeats = runs_per_sample.clamp(1, 10_000) as u32;
-    let mut samples = [Duration::ZERO; 9];
-    for sample in &mut samples {
-        *sample = timed(repeats, &mut run)? / repeats;
-    }
-    samples.sort_unstable();
-    Ok(samples[samples.len() / 2].max(Duration::from_nanos(1)))
-}
-
-fn timed(repeats: u32, run: &mut impl FnMut() -> Result<()>) -> Result<Duration> {
-    let start = Instant::now();
-    (0..repeats).try_for_each(|_| run())?;
-    Ok(start.elapsed())
 }
 
 impl fmt::Display for Survey {
@@ -260,7 +257,8 @@ mod tests {
 
     fn timing(kernel: &'static str, bytes: u64, flops: u64, fallback: bool) -> Timing {
         let (time, work) = (Duration::from_micros(1), Work { bytes, flops });
-        Timing { kernel, size: 1, work, time, time_with_transfers: time, fallback }
+        let interval = [time, time];
+        Timing { kernel, size: 1, work, time, interval, time_with_transfers: time, fallback }
     }
 
     fn survey(timings: Vec<Timing>) -> Survey {

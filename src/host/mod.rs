@@ -87,6 +87,8 @@ pub(crate) use reduction::dot_to_axis::dot_to_axis;
 pub(crate) use reduction::moments::moments;
 pub(crate) use reduction::reduce::{arg_max, reduce, sum_to_axis};
 pub(crate) use reduction::top_k::top_k;
+#[cfg(feature = "report")] // used by bench_kit
+pub(crate) use simd::fma_rate::multiply_adds;
 #[cfg(feature = "net")] // used by data
 pub(crate) use simd::vectorized;
 pub use simd::{limit_simd, simd_instruction_set};

@@ -1,7 +1,12 @@
 //! Drawings of detected objects as SVG documents that contain the image.
 
-use super::super::svg::{MARGIN, escape_xml, svg_document};
-use cortado::{data::Image, detector::Detection, error::Result};
+use crate::escape::escape_control;
+use cortado::{
+    data::Image,
+    detector::Detection,
+    drawing::{MARGIN, escape_xml, svg_document},
+    error::Result,
+};
 use std::path::Path;
 
 /// Colors of the boxes; all objects of one class have the same color.
@@ -23,7 +28,7 @@ pub(super) fn drawing(image: &Image, path: &Path, detections: &[Detection]) -> R
         let [left, top, right, bottom] = detection.edges;
         let (width, height) = ((right - left).max(0.0), (bottom - top).max(0.0));
         let color = COLORS[detection.class % COLORS.len()];
-        let name = escape_xml(&detection.class_name());
+        let name = escape_xml(&escape_control(&detection.class_name()));
         // The text is inside the box, so that the text is visible even if the box touches the upper
         // edge of the image.
         body += &format!(
@@ -37,7 +42,8 @@ pub(super) fn drawing(image: &Image, path: &Path, detections: &[Detection]) -> R
     }
     body += "</g>\n";
     let (width, height) = (width as f64 + 2.0 * MARGIN, height as f64 + TOP + MARGIN);
-    Ok(svg_document(width, height, &path.display().to_string(), &body))
+    let title = escape_control(&path.display().to_string());
+    Ok(svg_document(width, height, &title, &body))
 }
 
 /// Encodes bytes in base64 (RFC 4648) with padding.

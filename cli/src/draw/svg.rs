@@ -4,7 +4,8 @@ use super::{
     layout::{BlobLine, DrawLayout},
     row::Row,
 };
-use crate::svg::{MARGIN, escape_xml, svg_document};
+use crate::escape::escape_control;
+use cortado::drawing::{MARGIN, escape_xml, svg_document};
 use std::fmt::Write;
 
 /// Height of a layer's row, in pixels.
@@ -56,12 +57,12 @@ pub(super) fn draw(title: &str, rows: &[Row]) -> String {
                     svg,
                     r#"<text x="{start:.1}" y="{:.1}" fill="{text_colour}">{}</text>"#,
                     y + 4.0,
-                    escape_xml(text)
+                    escape_xml(&escape_control(text))
                 );
             }
         }
     }
-    svg_document(width, height, &summary, &svg)
+    svg_document(width, height, &escape_control(&summary), &svg)
 }
 
 fn summary(title: &str, rows: &[Row]) -> String {

@@ -111,7 +111,8 @@ impl Plot {
         let data = data.to_string().replace('<', r"\u003c").replace('&', r"\u0026");
         let data = format!("{}{data}{}\n", DATA_TAGS[0], DATA_TAGS[1]);
         let panels = [("loss", &self.losses), ("score", &self.scores)];
-        atomic_fs::write_atomically(&self.path, chart::draw(&self.title, &panels, &data).as_bytes())
+        let plot = chart::draw(&self.title, &panels, &data)?;
+        atomic_fs::write_atomically(&self.path, plot.as_bytes())
     }
 }
 

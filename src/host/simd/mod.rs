@@ -2,6 +2,7 @@
 //! 16-bit elements.
 //!
 //! - [`fma`] computes `a·b + c` with the FMA instruction, or emulates the instruction.
+//! - `fma_rate` (feature `report`) measures the peak rate of multiply-adds.
 //! - [`limit`] is the limit that a user sets on instruction sets.
 //! - [`level`] detects the processor's SIMD level once. [`vectorized`] compiles a closure for every
 //!   SIMD level, and runs the version for the highest level that the processor supports. Most
@@ -19,6 +20,8 @@
 pub(crate) mod accumulator;
 pub(crate) mod dispatch;
 pub(crate) mod fma;
+#[cfg(feature = "report")]
+pub(crate) mod fma_rate;
 pub(crate) mod level;
 pub(crate) mod limit;
 pub(crate) mod vector;

@@ -1,0 +1,195 @@
+//! Chart: series of points in one coordinate system, with labelled axes and a legend.
+
+use super::{document::escape_xml, scale::Scale};
+use crate::error::{Error, Result};
+use plotters::prelude::*;
+use std::fmt::Write;
+
+/// Colors of the series of a chart, in the order of the series. A page with another background may
+/// replace them by CSS rules.
+pub const COLORS: [&str; 6] = ["#1F5FBF", "#B3261E", "#2F6F4F", "#8A5A00", "#6B4FA0", "#52606D"];
+
+/// Color of axes and labels: the last of [`COLORS`].
+const AXIS: RGBColor = RGBColor(0x52, 0x60, 0x6d);
+/// Color of grid lines.
+const GRID: RGBColor = RGBColor(0xdd, 0xe1, 0xe6);
+/// Height of a row of the legend, in pixels.
+const LEGEND_ROW: f64 = 18.0;
+/// Estimated width of a character of the legend, in pixels.
+const CHARACTER_WIDTH: f64 = 7.3;
+/// Height of the tick labels and the label below the x-axis, in pixels.
+const X_LABELS: f64 = 42.0;
+
+/// Manner in which a chart shows the points of a series.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mark {
+    /// A line through the points.
+    Line,
+    /// A dot at each point.
+    Dots,
+}
+
+/// Points of a chart with the same color and name.
+///
+/// [`Chart`] has an example.
+#[derive(Clone, Debug)]
+pub struct Series {
+    /// Name in the legend.
+    pub name: String,
+    /// Manner in which the chart shows the points.
+    pub mark: Mark,
+    /// Points as `[x, y]`; points that are not finite are omitted, and so are points that are not
+    /// positive on a logarithmic axis.
+    pub points: Vec<[f64; 2]>,
+}
+
+/// Series in one coordinate system. An axis is logarithmic if its values are positive and span more
+/// than a factor of 50.
+///
+/// ```
+/// use cortado::drawing::{Chart, Mark, Series};
+///
+/// let series = Series {
+///     name: "gemm".into(),
+///     mark: Mark::Line,
+///     points: vec![[16.0, 5.0], [1024.0, 90.0]],
+/// };
+/// let chart = Chart { x: "rows".into(), y: "GFLOP/s".into(), linear_x: false, series: vec![series] };
+/// let svg = chart.svg(480.0, 300.0)?;
+/// assert!(svg.starts_with("<svg") && svg.contains("GFLOP/s"));
+/// # Ok::<(), cortado::Error>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Chart {
+    /// Label of the x-axis, with the unit.
+    pub x: String,
+    /// Label of the y-axis, with the unit.
+    pub y: String,
+    /// Whether the x-axis is linear for any values.
+    pub linear_x: bool,
+    /// Series, each with the next color of [`COLORS`].
+    pub series: Vec<Series>,
+}
+
+impl Chart {
+    /// Returns the chart as an SVG image of `width` × `height` pixels, with the legend at the top.
+    ///
+    /// # Errors
+    /// [`Error::InvalidData`] if the chart does not fit in the image.
+    pub fn svg(&self, width: f64, height: f64) -> Result<String> {
+        let (legend, legend_height) = self.legend(width);
+        let mut plot = String::new();
+        self.draw_plot(&mut plot, width, height - legend_height)
+            .map_err(|error| Error::InvalidData(format!("chart of {}: {error}", self.y)))?;
+        Ok(format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width:.0}\" height=\"{height:.0}\" \
+             viewBox=\"0 0 {width:.0} {height:.0}\" font-size=\"12\" role=\"img\">\n{legend}\
+             <g transform=\"translate(0 {legend_height:.0})\">\n{plot}</g></svg>\n"
+        ))
+    }
+
+    /// Returns the legend as SVG text, and its height in pixels. The entries are in rows.
+    fn legend(&self, width: f64) -> (String, f64) {
+        let (mut svg, mut x, mut y) = (String::new(), 4.0, LEGEND_ROW / 2.0);
+        for (index, series) in self.series.iter().enumerate() {
+            let entry_width = 24.0 + CHARACTER_WIDTH * series.name.chars().count() as f64;
+            if x + entry_width > width && x > 4.0 {
+                (x, y) = (4.0, y + LEGEND_ROW);
+            }
+            let color = COLORS[index % COLORS.len()];
+            // `writeln!` to a `String` never fails.
+            let _ = writeln!(
+                svg,
+                r#"<circle cx="{:.0}" cy="{y:.0}" r="4" fill="{color}"/><text x="{:.0}" y="{:.0}" fill="{color}">{}</text>"#,
+                x + 4.0,
+                x + 12.0,
+                y + 4.0,
+                escape_xml(&series.name)
+            );
+            x += entry_width;
+        }
+        (svg, y + LEGEND_ROW / 2.0)
+    }
+
+    fn draw_plot(
+        &self,
+        svg: &mut String,
+        width: f64,
+        height: f64,
+    ) -> std::result::Result<(), Box<dyn std::error::Error>> {
+        let values = |axis: usize| {
+            let points = self.series.iter().flat_map(|series| &series.points);
+            points.map(move |point| point[axis])
+        };
+        let logarithmic = [
+            !self.linear_x && Scale::needs_logarithm(values(0)),
+            Scale::needs_logarithm(values(1)),
+        ];
+        let [x, y] = [0, 1].map(|axis| Scale::of(values(axis), logarithmic[axis]));
+        let size = [width, height].map(|pixels| pixels.max(0.0) as u32);
+        let root = SVGBackend::with_string(svg, (size[0], size[1])).into_drawing_area();
+        let mut chart = ChartBuilder::on(&root)
+            .margin_top(8)
+            .margin_right(16)
+            .x_label_area_size(X_LABELS)
+            .y_label_area_size(64)
+            .build_cartesian_2d(x, y)?;
+        chart
+            .configure_mesh()
+            .axis_style(AXIS)
+            .label_style(("sans-serif", 12).into_font().color(&AXIS))
+            .bold_line_style(GRID)
+            .light_line_style(TRANSPARENT)
+            .x_desc(&self.x)
+            .y_desc(&self.y)
+            .draw()?;
+        let is_drawn = |point: &[f64; 2]| {
+            let axis = |i: usize| point[i].is_finite() && (!logarithmic[i] || point[i] > 0.0);
+            axis(0) && axis(1)
+        };
+        for (index, series) in self.series.iter().enumerate() {
+            let color = color(index);
+            let points = series.points.iter().filter(|point| is_drawn(point));
+            let points: Vec<_> = points.map(|&[x, y]| (x, y)).collect();
+            // A circle at the last point makes a line with only one point visible.
+            let circles = match series.mark {
+                Mark::Dots => &points[..],
+                Mark::Line => &points[points.len().saturating_sub(1)..],
+            };
+            chart
+                .draw_series(circles.iter().map(|point| Circle::new(*point, 3, color.filled())))?;
+            if series.mark == Mark::Line {
+                chart.draw_series(LineSeries::new(points, color.stroke_width(2)))?;
+            }
+        }
+        root.present()?;
+        drop(chart);
+        drop(root);
+        Ok(())
+    }
+}
+
+/// Returns the color of the series with this index.
+fn color(index: usize) -> RGBColor {
+    let text = COLORS[index % COLORS.len()];
+    let [r, g, b] = [1, 3, 5].map(|i| u8::from_str_radix(&text[i..i + 2], 16).unwrap_or(0));
+    RGBColor(r, g, b)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn points_that_cannot_be_drawn_are_omitted() {
+        let points = vec![[1.0, 1.0], [f64::NAN, 2.0], [100.0, 1e5], [3.0, f64::INFINITY]];
+        let series = Series { name: "<a>".into(), mark: Mark::Dots, points };
+        let chart = Chart { series: vec![series], ..Chart::default() };
+        let svg = chart.svg(400.0, 300.0).unwrap();
+        // Two drawn points, and the circle of the legend.
+        assert_eq!(svg.matches("<circle").count(), 3, "{svg}");
+        assert!(svg.contains("&lt;a&gt;") && !svg.contains("NaN"), "{svg}");
+        assert!(Chart::default().svg(400.0, 300.0).is_ok());
+        let _ = Chart::default().svg(0.0, -5.0); // does not panic
+    }
+}

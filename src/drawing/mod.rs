@@ -1,0 +1,12 @@
+//! Drawings as SVG images: charts, whose axes and curves the crate `plotters` draws, and documents.
+//!
+//! The command's plots and drawings and the report of [`bench_kit`](crate::bench_kit) use this
+//! module.
+
+mod chart;
+mod document;
+mod scale;
+
+pub use chart::{COLORS, Chart, Mark, Series};
+pub use document::{MARGIN, escape_xml, svg_document};
+pub use scale::format_number;
