@@ -10,7 +10,9 @@
 use cortado::{
     Blob, CpuDevice, Element, Filler, Result,
     bench_kit::{Bench, Work},
-    bf16, f16, op,
+    bf16, f16,
+    kernel::Blas,
+    op,
 };
 use op::{Gemm, Gemv, RngKey, Transpose};
 use std::hint::black_box;

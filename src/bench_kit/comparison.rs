@@ -31,15 +31,15 @@ impl Change {
 /// machine differ by up to 10 % between two runs.
 const MIN_NOISE: f64 = 0.10;
 
-/// Largest share of a noise level that the spread over all cases contributes, so that a change of
-/// 20 % of one precisely measured case is found in a run with many noisy cases.
-const MAX_SPREAD: f64 = 0.15;
+/// Largest noise that follows from the changes of all cases, so that a change of 20 % of one
+/// precisely measured case is found in a run with many noisy cases.
+const MAX_RUN_NOISE: f64 = 0.15;
 
 /// Compares the cases that occur in both runs, in descending order of the ratio of times.
 ///
 /// The noise of a case is the sum of the relative half-widths of both confidence intervals, at least
-/// 10 %, and at least four times the spread of the changes of all cases, up to 15 %. The spread is
-/// 1.48 times the median absolute deviation of the logarithms of the ratios, which estimates the
+/// 10 %. The noise is also at least the median change of all cases plus five times their spread, up to
+/// 15 %: between two runs, the whole machine may become slower or faster. The spread is 1.48 times the median absolute deviation of the logarithms of the ratios, which estimates the
 /// standard deviation and ignores outliers (Rousseeuw and Croux, 1993).
 ///
 /// ```
@@ -74,9 +74,9 @@ pub fn compare(earlier: &[Record], later: &[Record]) -> Vec<Change> {
     let logarithms: Vec<f64> = changes.iter().map(|change| change.ratio.ln()).collect();
     let centre = median(logarithms.clone());
     let deviations = logarithms.iter().map(|x| (x - centre).abs()).collect();
-    let spread = (4.0 * 1.4826 * median(deviations)).min(MAX_SPREAD);
+    let run_noise = (centre.abs() + 5.0 * 1.4826 * median(deviations)).min(MAX_RUN_NOISE);
     for change in &mut changes {
-        change.noise = change.noise.max(spread).max(MIN_NOISE);
+        change.noise = change.noise.max(run_noise).max(MIN_NOISE);
     }
     changes.sort_by(|a, b| b.ratio.total_cmp(&a.ratio));
     changes
