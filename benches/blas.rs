@@ -84,10 +84,14 @@ fn level1<T: Element>(bench: &mut Bench, device: &CpuDevice, name: &str) -> Resu
             device.axpy(alpha, x.view(), y.view_mut())
         })?;
         bench.time(["dot", element, name, &size], work::<T>(2 * len, 2 * len as u64), || {
-            device.dot(x.view(), y.view()).map(|dot| drop(black_box(dot)))
+            device.dot(x.view(), y.view()).map(|dot| {
+                black_box(dot);
+            })
         })?;
         bench.time(["asum", element, name, &size], work::<T>(len, len as u64), || {
-            device.asum(x.view()).map(|sum| drop(black_box(sum)))
+            device.asum(x.view()).map(|sum| {
+                black_box(sum);
+            })
         })?;
     }
     Ok(())
