@@ -37,6 +37,8 @@ mod program;
 #[cfg(feature = "report")]
 mod record;
 mod sampling;
+#[cfg(feature = "report")]
+mod store;
 mod survey;
 
 pub use break_even::BreakEven;

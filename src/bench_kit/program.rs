@@ -1,14 +1,14 @@
 //! Benchmark program: its arguments, the times of its cases, a summary, and its part of the report.
 
 use super::{
-    BreakEven, Limits, Part, Record, Sampling, SizeRange, Survey, Work, compare, report_folder,
-    survey::device_label,
+    BreakEven, Limits, Part, Record, Sampling, SizeRange, Survey, Work, compare, record::time_text,
+    report_folder, survey::device_label,
 };
 use crate::{
     device::{AnyDevice, CpuDevice, Device},
     error::{Error, Result},
 };
-use std::{collections::BTreeMap, env, path::PathBuf, time::Duration};
+use std::{collections::BTreeMap, env, path::PathBuf};
 
 /// Benchmark program that `cargo bench` starts. A program times cases, prints a line per case and a
 /// summary, and stores its part of the report.
@@ -262,10 +262,6 @@ pub fn report(device: &impl Device) -> Result<PathBuf> {
 fn file_name(device: &str) -> String {
     let name: String = device.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').collect();
     format!("device-{name}")
-}
-
-pub(super) fn time_text(seconds: f64) -> String {
-    format!("{:.2?}", Duration::from_secs_f64(seconds))
 }
 
 /// Largest number of rows of a summary, so that the summary fits on one screen.

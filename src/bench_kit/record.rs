@@ -1,6 +1,7 @@
 //! Record: the stored result of one benchmark case.
 
 use serde_json::{Value, json};
+use std::time::Duration;
 
 /// Measured time of one benchmark case, with its work and the time that the hardware needs at least.
 ///
@@ -99,6 +100,11 @@ impl Record {
             fallback: value["fallback"].as_bool()?,
         })
     }
+}
+
+/// Formats a time with its unit.
+pub(super) fn time_text(seconds: f64) -> String {
+    format!("{:.2?}", Duration::from_secs_f64(seconds))
 }
 
 #[cfg(test)]

@@ -1,6 +1,9 @@
 //! Chart: series of points in one coordinate system, with labelled axes and a legend.
 
-use super::{document::escape_xml, scale::Scale};
+use super::{
+    document::{SVG_NAMESPACE, escape_xml},
+    scale::Scale,
+};
 use crate::error::{Error, Result};
 use plotters::prelude::*;
 use std::fmt::Write;
@@ -82,7 +85,7 @@ impl Chart {
         self.draw_plot(&mut plot, width, height - legend_height)
             .map_err(|error| Error::InvalidData(format!("chart of {}: {error}", self.y)))?;
         Ok(format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width:.0}\" height=\"{height:.0}\" \
+            "<svg xmlns=\"{SVG_NAMESPACE}\" width=\"{width:.0}\" height=\"{height:.0}\" \
              viewBox=\"0 0 {width:.0} {height:.0}\" font-size=\"12\" role=\"img\">\n{legend}\
              <g transform=\"translate(0 {legend_height:.0})\">\n{plot}</g></svg>\n"
         ))

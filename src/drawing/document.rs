@@ -12,7 +12,7 @@
 pub fn svg_document(width: f64, height: f64, title: &str, body: &str) -> String {
     let title = escape_xml(title);
     format!(
-        r##"<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0}" height="{height:.0}" viewBox="0 0 {width:.0} {height:.0}" font-family="ui-monospace, monospace" font-size="12">
+        r##"<svg xmlns="{SVG_NAMESPACE}" width="{width:.0}" height="{height:.0}" viewBox="0 0 {width:.0} {height:.0}" font-family="ui-monospace, monospace" font-size="12">
 <title>{title}</title>
 <rect width="100%" height="100%" fill="#fff"/>
 <text x="{MARGIN}" y="{MARGIN}" font-weight="bold">{title}</text>
@@ -20,6 +20,9 @@ pub fn svg_document(width: f64, height: f64, title: &str, body: &str) -> String 
 "##
     )
 }
+
+/// XML namespace of SVG.
+pub(crate) const SVG_NAMESPACE: &str = concat!("http:/", "/www.w3.org/2000/svg");
 
 /// Margin around the content of an SVG image, in pixels.
 pub const MARGIN: f64 = 24.0;

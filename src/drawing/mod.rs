@@ -8,5 +8,7 @@ mod document;
 mod scale;
 
 pub use chart::{COLORS, Chart, Mark, Series};
+#[cfg(test)] // used by bench_kit
+pub(crate) use document::SVG_NAMESPACE;
 pub use document::{MARGIN, escape_xml, svg_document};
 pub use scale::format_number;

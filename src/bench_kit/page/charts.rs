@@ -2,8 +2,7 @@
 
 use super::{
     super::{Limits, Part, Record},
-    html::{figure, table},
-    row,
+    html::{figure, row, table},
 };
 use crate::{
     drawing::{Chart, Mark, Series, format_number},

@@ -46,6 +46,11 @@ pub(super) fn section(title: &str, introduction: &str, content: &str) -> String 
     format!("<section><h2>{title}</h2>\n<p>{introduction}</p>\n{content}</section>\n")
 }
 
+/// Returns a row of a table.
+pub(super) fn row<const N: usize>(cells: [&str; N]) -> Vec<String> {
+    cells.map(str::to_owned).to_vec()
+}
+
 /// Returns a table of texts; empty if there are no rows.
 pub(super) fn table(header: &[&str], rows: &[Vec<String>]) -> String {
     if rows.is_empty() {

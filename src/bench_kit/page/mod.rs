@@ -3,10 +3,10 @@
 mod charts;
 mod html;
 
-use super::{Part, Record, compare, program::time_text};
+use super::{Part, Record, compare, record::time_text};
 use crate::error::Result;
 use charts::{rate_charts, roofline_charts};
-use html::{document, section, table};
+use html::{document, row, section, table};
 
 /// Returns the page of all `parts`, compared with the parts in `baseline`.
 pub(super) fn page(parts: &[Part], baseline: &[Part]) -> Result<String> {
@@ -28,10 +28,6 @@ pub(super) fn page(parts: &[Part], baseline: &[Part]) -> Result<String> {
     sections.push(comparison_section(parts, baseline));
     sections.push(all_cases_section(parts));
     Ok(document(&sections.concat()))
-}
-
-fn row<const N: usize>(cells: [&str; N]) -> Vec<String> {
-    cells.map(str::to_owned).to_vec()
 }
 
 /// Describes the machine of the part that was stored with most properties.
@@ -142,7 +138,10 @@ fn all_cases_section(parts: &[Part]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench_kit::{Level, Limits};
+    use crate::{
+        bench_kit::{Level, Limits},
+        drawing::SVG_NAMESPACE,
+    };
 
     #[test]
     fn the_page_escapes_names_and_has_a_table_for_each_chart() {
@@ -181,9 +180,6 @@ mod tests {
         let charts = page.matches("<figure>").count();
         assert!(charts >= 2 && page.matches("<summary>").count() >= charts);
         // Nothing is loaded: the only address is the name of the SVG format.
-        assert_eq!(
-            page.matches("http").count(),
-            page.matches("http://www.w3.org/2000/svg").count()
-        );
+        assert_eq!(page.matches("http").count(), page.matches(SVG_NAMESPACE).count());
     }
 }
