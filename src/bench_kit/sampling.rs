@@ -35,9 +35,10 @@ impl Sampling {
     /// # Errors
     /// Returns the error of the first call that fails.
     pub fn sample(&self, mut run: impl FnMut() -> Result<()>) -> Result<Samples> {
-        if *self != Self::ONCE {
-            run()?;
+        if *self == Self::ONCE {
+            return Ok(Samples { seconds: vec![timed(1, &mut run)?.as_secs_f64()] });
         }
+        run()?;
         let run_time = timed(1, &mut run)?;
         let runs_per_sample = self.sample_time.as_nanos() / run_time.as_nanos().max(1);
         let repeats = runs_per_sample.clamp(1, 100_000) as u32;

@@ -118,7 +118,7 @@ pub(super) fn rate_charts(parts: &[Part]) -> Result<String> {
         }
         let series = |(name, points)| Series { name, mark: Mark::Line, points };
         let chart = Chart {
-            x: "size".into(),
+            x: "size (elements, rows, images or bytes)".into(),
             y: if computes { "GFLOP/s" } else { "GB/s" }.into(),
             linear_x: false,
             series: lines.into_iter().map(series).collect(),

@@ -13,8 +13,8 @@ pub(super) fn page(parts: &[Part], baseline: &[Part]) -> Result<String> {
     let mut sections = vec![machine_section(parts), peaks_section(parts)];
     sections.push(section(
         "Roofline",
-        "Each dot is a kernel. The upper edge of the dots is the roof: the bandwidth of the memory \
-         limits kernels on the left, the arithmetic limits kernels on the right.",
+        "Each dot is a kernel at one size. The lines are the measured limits: memory bandwidth limits \
+         kernels under the slope, and arithmetic limits kernels under the horizontal part.",
         &roofline_charts(parts)?,
     ));
     sections.push(section(
