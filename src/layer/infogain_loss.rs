@@ -42,7 +42,7 @@ impl<T: Element> InfogainLossLayer<T> {
     /// matrix file `source` cannot be read.
     pub fn new(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
         let infogain = param.infogain_loss_param.clone().unwrap_or_default();
-        let loss = param.loss_param.unwrap_or_default();
+        let loss = param.loss_param.clone().unwrap_or_default();
         if loss.normalize.is_some() {
             return invalid("loss_param: normalize is not supported; use normalization");
         }
@@ -69,6 +69,25 @@ impl<T: Element> InfogainLossLayer<T> {
             op: None,
             probabilities: Blob::new(cx.device, &[0])?,
         })
+    }
+
+    /// Creates a layer that weights the loss of each label by the weight of its class: H is the
+    /// diagonal matrix of the weights. `axis` is the axis of the classes.
+    pub(super) fn with_class_weights(
+        weights: &[f32],
+        axis: isize,
+        ignore: Option<i64>,
+        normalization: LossNormalization,
+        cx: &LayerContext<'_>,
+    ) -> Result<Self> {
+        let mut matrix = vec![T::from_f64(0.0); weights.len() * weights.len()];
+        for (class, &weight) in weights.iter().enumerate() {
+            matrix[class * (weights.len() + 1)] = T::from_f64(weight.into());
+        }
+        let shape = [weights.len(), weights.len()];
+        let matrix = Some(Blob::from_slice(cx.device, &shape, &matrix)?);
+        let probabilities = Blob::new(cx.device, &[0])?;
+        Ok(Self { axis, ignore, normalization, matrix, op: None, probabilities })
     }
 
     /// Returns the infogain matrix H, which comes from the file `source` or from the third bottom.

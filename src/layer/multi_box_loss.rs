@@ -154,7 +154,7 @@ impl MultiBoxLossLayer {
     /// value, or contradicts another field.
     pub fn new(layer: &LayerParameter, _: &LayerContext<'_>) -> Result<Self> {
         let param = layer.multibox_loss_param.unwrap_or_default();
-        let loss_param = layer.loss_param.unwrap_or_default();
+        let loss_param = layer.loss_param.clone().unwrap_or_default();
         let normalization = loss_common::normalization(&loss_param, LossNormalization::Valid)?;
         let counts = |bottom: usize| layer.propagate_down.get(bottom).copied().unwrap_or(true);
         Self::from_param(&param, normalization, [counts(0), counts(1)])

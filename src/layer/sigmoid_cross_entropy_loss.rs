@@ -30,7 +30,7 @@ pub struct SigmoidCrossEntropyLossLayer {
 impl SigmoidCrossEntropyLossLayer {
     /// Creates the layer.
     pub fn new(param: &LayerParameter, _: &LayerContext<'_>) -> Result<Self> {
-        let loss = param.loss_param.unwrap_or_default();
+        let loss = param.loss_param.clone().unwrap_or_default();
         let normalization = loss_common::normalization(&loss, LossNormalization::BatchSize)?;
         Ok(Self { ignore: loss_common::ignore(&loss), normalization })
     }

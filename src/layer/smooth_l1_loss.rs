@@ -53,7 +53,7 @@ impl<T: Element> SmoothL1LossLayer<T> {
                 "smooth_l1_loss_param: sigma must be positive and finite, found {sigma}"
             ));
         }
-        let loss = param.loss_param.unwrap_or_default();
+        let loss = param.loss_param.clone().unwrap_or_default();
         let fixed_divisor = loss_common::fixed_divisor(&loss)?;
         let normalization = match fixed_divisor {
             Some(_) => LossNormalization::None,

@@ -1,11 +1,13 @@
 //! The SoftmaxWithLoss layer: the multinomial logistic loss of the softmax of scores.
 
-use super::{loss_common, prelude::*};
+use super::{infogain_loss::InfogainLossLayer, loss_common, prelude::*};
 use crate::op::{Axis, LossNormalization, SoftmaxLoss, Unary};
 
 /// `loss = −Σ ln softmax(x)[label] / n`, where the normalization determines the divisor n. The
 /// first bottom holds the scores x, and the second bottom holds the labels. With the normalization
-/// `PRE_FIXED` of the fork R-FCN, n is `pre_fixed_normalizer`.
+/// `PRE_FIXED` of the fork R-FCN, n is `pre_fixed_normalizer`. With `weight_by_label_freqs` of the
+/// fork SegNet, `loss = −Σ w[label] · ln softmax(x)[label] / n` with the weights w of
+/// `class_weighting`; the weights do not change n.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};
@@ -31,6 +33,9 @@ pub struct SoftmaxLossLayer<T: Element> {
     /// Scratch blob for the gradient of the loss, divided by `fixed_divisor`.
     weight: Blob<T>,
     op: Option<SoftmaxLoss>,
+    /// The layer that computes a loss with weights of classes.
+    weighted: Option<InfogainLossLayer<T>>,
+    class_weights: usize,
     probabilities: Blob<T>,
 }
 
@@ -38,20 +43,45 @@ impl<T: Element> SoftmaxLossLayer<T> {
     /// Creates the layer.
     ///
     /// # Errors
-    /// Returns [`Error::InvalidData`] if `pre_fixed_normalizer` is not positive.
+    /// Returns [`Error::InvalidData`] if `pre_fixed_normalizer` is not positive, or if the layer has
+    /// both weights of classes and the normalization `PRE_FIXED`.
     pub fn new(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
-        let loss = param.loss_param.unwrap_or_default();
+        let loss = param.loss_param.clone().unwrap_or_default();
         let fixed_divisor = loss_common::fixed_divisor(&loss)?;
+        let axis = param.softmax_param.unwrap_or_default().axis() as isize;
+        let ignore = loss_common::ignore(&loss);
+        let normalization = match fixed_divisor {
+            Some(_) => LossNormalization::None,
+            None => loss_common::normalization(&loss, LossNormalization::Valid)?,
+        };
+        let weighted = match (loss.weight_by_label_freqs(), fixed_divisor) {
+            (false, _) => None,
+            (true, None) => {
+                let weights = &loss.class_weighting;
+                Some(InfogainLossLayer::with_class_weights(
+                    weights,
+                    axis,
+                    ignore,
+                    normalization,
+                    cx,
+                )?)
+            }
+            (true, Some(_)) => {
+                return invalid(
+                    "loss_param: weight_by_label_freqs is not supported with the normalization \
+                     PRE_FIXED",
+                );
+            }
+        };
         Ok(Self {
-            axis: param.softmax_param.unwrap_or_default().axis() as isize,
-            ignore: loss_common::ignore(&loss),
-            normalization: match fixed_divisor {
-                Some(_) => LossNormalization::None,
-                None => loss_common::normalization(&loss, LossNormalization::Valid)?,
-            },
+            axis,
+            ignore,
+            normalization,
             fixed_divisor,
             weight: Blob::new(cx.device, &[])?,
             op: None,
+            weighted,
+            class_weights: loss.class_weighting.len(),
             probabilities: Blob::new(cx.device, &[0])?,
         })
     }
@@ -76,6 +106,17 @@ impl<T: Element> Layer<T> for SoftmaxLossLayer<T> {
 
     fn reshape(&mut self, bottom: &[Blob<T>], top: &mut [Blob<T>]) -> Result<()> {
         let axis = Axis::of(bottom[0].shape(), self.axis)?;
+        if let Some(weighted) = &mut self.weighted {
+            if self.class_weights != axis.extent {
+                return wrong_shape(format!(
+                    "expected {} values of class_weighting for scores {}, found {}",
+                    axis.extent,
+                    bottom[0].shape(),
+                    self.class_weights
+                ));
+            }
+            return weighted.reshape(bottom, top);
+        }
         loss_common::check_batch(bottom[0].shape(), bottom[1].shape())?;
         loss_common::check_labels(bottom[0].shape(), bottom[1].shape(), &axis)?;
         let (ignore, normalization) = (self.ignore, self.normalization);
@@ -85,6 +126,9 @@ impl<T: Element> Layer<T> for SoftmaxLossLayer<T> {
     }
 
     fn forward(&mut self, device: &AnyDevice, bottom: &[Blob<T>], top: &[Blob<T>]) -> Result<()> {
+        if let Some(weighted) = &mut self.weighted {
+            return weighted.forward(device, bottom, top);
+        }
         let op = reshaped(&self.op)?;
         let (x, label) = (bottom[0].data()?, bottom[1].data()?);
         let (mut p, mut loss) = (self.probabilities.data_mut()?, top[0].data_mut()?);
@@ -103,6 +147,9 @@ impl<T: Element> Layer<T> for SoftmaxLossLayer<T> {
         propagate: PropagateDown<'_>,
         bottom: &[Blob<T>],
     ) -> Result<()> {
+        if let Some(weighted) = &mut self.weighted {
+            return weighted.backward(device, top, propagate, bottom);
+        }
         check_no_gradient(propagate.bottom, 1, "labels")?;
         let (p, label) = (self.probabilities.data()?, bottom[1].data()?);
         let (op, mut dx) = (reshaped(&self.op)?, bottom[0].diff_mut()?);

@@ -245,6 +245,42 @@ fn smooth_l1_loss_is_quadratic_near_zero() {
 }
 
 #[test]
+fn class_weights_scale_the_loss_of_each_label() {
+    let weights = [0.5, 2.0, 3.0, 0.25];
+    let text: String = weights.iter().map(|weight| format!("class_weighting: {weight} ")).collect();
+    let param = |more: &str| {
+        format!(
+            "type: 'SoftmaxWithLoss' \
+             loss_param {{ weight_by_label_freqs: true {text} ignore_label: 2 {more} }}"
+        )
+    };
+    for (more, divisor) in [("", 5.0), ("normalize: false", 2.0)] {
+        let (mut net, x) = net_of(&[&[2, 4, 3], &[2, 3]], &param(more), Phase::Train);
+        let labels = [0.0, 2.0, 1.0, 3.0, 1.0, 0.0];
+        let blob = net.blob("x1").unwrap();
+        blob.data_mut().unwrap().host_mut().unwrap().copy_from_slice(&labels);
+        let mut expected = 0.0;
+        for (i, label) in labels.iter().map(|&label| label as usize).enumerate() {
+            let score = |class: usize| x[0][i / 3 * 12 + class * 3 + i % 3];
+            let sum: f64 = (0..4).map(|class| score(class).exp()).sum();
+            if label != 2 {
+                expected -= weights[label] * (score(label) - sum.ln()) / divisor;
+            }
+        }
+        assert_close(&forward(&mut net), &[expected], more);
+    }
+    // A weight of a class is missing.
+    let text = param("").replacen("class_weighting: 0.5 ", "", 1);
+    let text = format!(
+        "layer {{ type: 'Input' top: 'x' top: 'y' input_param {{ shape {{ dim: 2 dim: 4 dim: 3 }} \
+         shape {{ dim: 2 dim: 3 }} }} }}
+         layer {{ name: 'loss' bottom: 'x' bottom: 'y' top: 'loss' {text} }}"
+    );
+    let error = try_net(&text, Phase::Train).err().unwrap().to_string();
+    assert!(error.contains("expected 4 values of class_weighting"), "{error}");
+}
+
+#[test]
 fn averages_without_padding_divide_by_the_elements_of_the_input() {
     for param in ["pool: AVE_EXC_PAD", "pool: AVE avg_include_pad: false"] {
         let layer =

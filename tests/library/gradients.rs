@@ -544,6 +544,12 @@ fn gradients_of_losses_match_finite_differences() {
         )
         .bottom(&[2, 3, 5])
         .constant(&[2, 5], class),
+        layer(
+            "type: 'SoftmaxWithLoss' loss_param { weight_by_label_freqs: true ignore_label: 1 \
+             class_weighting: 0.5 class_weighting: 2 class_weighting: 3 }",
+        )
+        .bottom(&[2, 3, 5])
+        .constant(&[2, 5], class),
         // The margin is so small that the distance of every dissimilar pair exceeds it. Below the
         // margin, Caffe divides the gradient by the distance plus 1e-4, although the loss contains
         // only the distance. With `legacy_version`, Caffe does not divide the gradient by the

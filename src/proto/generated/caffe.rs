@@ -530,7 +530,6 @@ message TransformationParameter {
 /// assert_eq!(message.ignore_label, Some(2));
 /// # Ok::<(), cortado::Error>(())
 /// ```
-#[derive(Copy)]
 message LossParameter {
     /// Label that is ignored.
     optional int32 ignore_label = 1;
@@ -540,6 +539,10 @@ message LossParameter {
         [default = Valid, setter = set_normalization];
     /// Extension of the fork R-FCN: the divisor of the normalization PRE_FIXED.
     optional float pre_fixed_normalizer = 1000 [default = 1.0];
+    /// Extension of the fork SegNet: whether `class_weighting` weights the loss of each label.
+    optional bool weight_by_label_freqs = 1001 [default = false];
+    /// Extension of the fork SegNet: the weight of each class.
+    repeated float class_weighting = 1002;
 }
 
 /// Fraction of labels whose class is among the `top_k` highest scores.
