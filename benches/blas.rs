@@ -1,5 +1,5 @@
 //! Benchmarks of GEMM, GEMV and BLAS level 1 on the CPU device, by size, element type and number of
-//! threads.
+//! threads. criterion takes the samples.
 //!
 //! ```sh
 //! cargo bench --bench blas                     # all cases
@@ -7,13 +7,12 @@
 //! cargo bench --bench blas -- --quick          # fewer and shorter samples
 //! ```
 
+mod criterion_bench;
+
 use cortado::{
-    Blob, CpuDevice, Element, Filler, Result,
-    bench_kit::{Bench, Work},
-    bf16, f16,
-    kernel::Blas,
-    op,
+    Blob, CpuDevice, Element, Filler, Result, bench_kit::Work, bf16, f16, kernel::Blas, op,
 };
+use criterion_bench::CriterionBench;
 use op::{Gemm, Gemv, RngKey, Transpose};
 use std::hint::black_box;
 
@@ -42,9 +41,9 @@ fn random<T: Element>(device: &CpuDevice, shape: &[usize]) -> Result<Blob<T, Cpu
     Ok(blob)
 }
 
-fn gemm<T: Element>(bench: &mut Bench, device: &CpuDevice, name: &str) -> Result<()> {
+fn gemm<T: Element>(bench: &mut CriterionBench, device: &CpuDevice, name: &str) -> Result<()> {
     // A debug build, in which tests run, would spend minutes in the large products.
-    let max_rows = if bench.is_test() { 128 } else { usize::MAX };
+    let max_rows = if bench.report.is_test() { 128 } else { usize::MAX };
     for [m, n, k] in SHAPES.into_iter().filter(|shape| shape[0] <= max_rows) {
         let op = Gemm::new(m, n, k);
         let (a, b) = (random::<T>(device, &[m, k])?, random::<T>(device, &[k, n])?);
@@ -60,7 +59,7 @@ fn gemm<T: Element>(bench: &mut Bench, device: &CpuDevice, name: &str) -> Result
     Ok(())
 }
 
-fn gemv<T: Element>(bench: &mut Bench, device: &CpuDevice, name: &str) -> Result<()> {
+fn gemv<T: Element>(bench: &mut CriterionBench, device: &CpuDevice, name: &str) -> Result<()> {
     for n in MATRICES {
         for (trans, kernel) in [(Transpose::No, "gemv"), (Transpose::Yes, "gemv transposed")] {
             let op = Gemv::new(trans, n, n);
@@ -76,7 +75,7 @@ fn gemv<T: Element>(bench: &mut Bench, device: &CpuDevice, name: &str) -> Result
     Ok(())
 }
 
-fn level1<T: Element>(bench: &mut Bench, device: &CpuDevice, name: &str) -> Result<()> {
+fn level1<T: Element>(bench: &mut CriterionBench, device: &CpuDevice, name: &str) -> Result<()> {
     for len in LENGTHS {
         let (x, y) = (random::<T>(device, &[len])?, random::<T>(device, &[len])?);
         let (x, mut y) = (x.data()?, y.data_mut()?);
@@ -104,20 +103,24 @@ fn work<T>(accesses: usize, flops: u64) -> Work {
     Work { bytes: (accesses * size_of::<T>()) as u64, flops }
 }
 
-fn all_kernels<T: Element>(bench: &mut Bench, device: &CpuDevice, name: &str) -> Result<()> {
+fn all_kernels<T: Element>(
+    bench: &mut CriterionBench,
+    device: &CpuDevice,
+    name: &str,
+) -> Result<()> {
     gemm::<T>(bench, device, name)?;
     gemv::<T>(bench, device, name)?;
     level1::<T>(bench, device, name)
 }
 
 fn main() -> Result<()> {
-    let mut bench = Bench::from_args("blas")?;
+    let mut bench = CriterionBench::from_args("blas")?;
     for device in [CpuDevice::with_threads(1)?, CpuDevice::new()] {
-        let name = bench.measure_limits(&device)?;
+        let name = bench.report.measure_limits(&device)?;
         all_kernels::<f32>(&mut bench, &device, &name)?;
         all_kernels::<f64>(&mut bench, &device, &name)?;
         all_kernels::<f16>(&mut bench, &device, &name)?;
         all_kernels::<bf16>(&mut bench, &device, &name)?;
     }
-    bench.finish()
+    bench.report.finish()
 }

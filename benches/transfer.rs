@@ -1,5 +1,5 @@
 //! Benchmarks of coherent memory: transfers between host and device, and accesses without a
-//! transfer.
+//! transfer. criterion takes the samples.
 //!
 //! The throughput counts the bytes that a ledger records, so a case that copies nothing has none.
 //!
@@ -8,11 +8,14 @@
 //! cargo bench --bench transfer -- device_to_host --quick
 //! ```
 
+mod criterion_bench;
+
 use cortado::{
     CpuDevice, Memory, Result, SyncedMemory,
-    bench_kit::{Bench, Work},
+    bench_kit::Work,
     ledger::{EventKind, Ledger},
 };
+use criterion_bench::CriterionBench;
 use std::hint::black_box;
 
 /// Mock device with separate memory, which lies in host RAM but is accessible only by transfers. A
@@ -51,7 +54,7 @@ fn host_valid<D: Memory>(device: &D, bytes: usize) -> SyncedMemory<D> {
 
 /// Times one run of `run`, whose bytes are those that a ledger records during a run.
 fn time(
-    bench: &mut Bench,
+    bench: &mut CriterionBench,
     [case, device, size]: [&str; 3],
     mut run: impl FnMut() -> Result<()>,
 ) -> Result<()> {
@@ -65,7 +68,7 @@ fn time(
     bench.time([case, "", device, size], work, run)
 }
 
-fn transfers<D: Memory>(bench: &mut Bench, device: &D) -> Result<()> {
+fn transfers<D: Memory>(bench: &mut CriterionBench, device: &D) -> Result<()> {
     let memory = if device.host_mapping().is_some() { "shared memory" } else { "separate memory" };
     let name = &format!("{}, {memory}", device.name());
     for bytes in SIZES {
@@ -109,8 +112,8 @@ fn transfers<D: Memory>(bench: &mut Bench, device: &D) -> Result<()> {
 }
 
 fn main() -> Result<()> {
-    let mut bench = Bench::from_args("transfer")?;
+    let mut bench = CriterionBench::from_args("transfer")?;
     transfers(&mut bench, &CpuDevice::new())?;
     transfers(&mut bench, &Discrete)?;
-    bench.finish()
+    bench.report.finish()
 }

@@ -19,11 +19,6 @@ const REPORT_DELAY: Duration = Duration::from_secs(1);
 /// the launcher, reports the cause first and ends this process.
 const CONSEQUENCE_DELAY: Duration = Duration::from_secs(3);
 
-/// Time between the report of an error and the end of all processes. In this time, the launcher
-/// reads the report from a pipe and prints it. When a process ends the run, MPICH's `mpiexec` drops
-/// the output that it has not read yet.
-const FORWARD_DELAY: Duration = Duration::from_millis(500);
-
 /// The place of this process among several processes that a launcher has started.
 #[derive(Clone, Copy)]
 pub(super) struct Launch {
@@ -55,12 +50,6 @@ impl Launch {
             (false, 0) => {}
             (false, _) => thread::sleep(REPORT_DELAY),
         }
-    }
-
-    /// Waits after this process has reported an error, so that the launcher can print the report
-    /// before this process ends the run.
-    pub(super) fn await_report(self) {
-        thread::sleep(FORWARD_DELAY);
     }
 }
 

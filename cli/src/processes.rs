@@ -7,6 +7,12 @@ use cortado::{
     solver::SolverBuilder,
 };
 use cortado_mpi::{Mpi, MpiCommunicator};
+use std::{thread, time::Duration};
+
+/// Time between the report of an error and the end of all processes. In this time, the launcher
+/// reads the report from a pipe and prints it. When a process ends the run, MPICH's `mpiexec` drops
+/// the output that it has not read yet.
+const FORWARD_DELAY: Duration = Duration::from_millis(500);
 
 /// The connection of this process to the other processes of its run. A run with one process has no
 /// connection.
@@ -92,7 +98,7 @@ impl Processes {
             false => error.context(format!("process {}", launch.rank)),
         };
         report_failure(&error);
-        launch.await_report();
+        thread::sleep(FORWARD_DELAY);
         mpi.abort(1)
     }
 }

@@ -1,8 +1,8 @@
 //! Benchmark program: its arguments, the times of its cases, a summary, and its part of the report.
 
 use super::{
-    BreakEven, Limits, Part, Record, Sampling, SizeRange, Survey, Work, compare, record::time_text,
-    report_folder, survey::device_label,
+    BreakEven, Limits, Part, Record, Samples, Sampling, SizeRange, Survey, Work, compare,
+    record::time_text, report_folder, survey::device_label,
 };
 use crate::{
     device::{AnyDevice, CpuDevice, Device},
@@ -95,6 +95,11 @@ impl Bench {
         self.options.sampling == Sampling::ONCE
     }
 
+    /// Returns whether standard output must have only JSON objects.
+    pub fn is_json(&self) -> bool {
+        self.options.json
+    }
+
     /// Returns whether the filters select a case or kernel of this name.
     pub fn selects(&self, name: &str) -> bool {
         self.options.selects(name)
@@ -120,16 +125,31 @@ impl Bench {
     /// Returns the error of `run`.
     pub fn time(
         &mut self,
+        names: [&str; 4],
+        work: Work,
+        mut run: impl FnMut() -> Result<()>,
+    ) -> Result<()> {
+        self.time_with(names, work, |_, sampling| sampling.sample(&mut run))
+    }
+
+    /// Times a case as [`time`](Self::time) does, but with samples that `sample` takes, for example
+    /// with the crate `criterion`. `sample` gets the name of the case and the number and length of
+    /// the samples that the arguments request.
+    ///
+    /// # Errors
+    /// Returns the error of `sample`.
+    pub fn time_with(
+        &mut self,
         [kernel, element, device, size]: [&str; 4],
         work: Work,
-        run: impl FnMut() -> Result<()>,
+        sample: impl FnOnce(&str, Sampling) -> Result<Samples>,
     ) -> Result<()> {
         let case = [kernel, element, device, size].map(|name| name.replace(' ', "_"));
         let case = case.into_iter().filter(|name| !name.is_empty()).collect::<Vec<_>>().join("/");
         if !self.selects(&case) {
             return Ok(());
         }
-        let samples = self.options.sampling.sample(run)?;
+        let samples = sample(&case, self.options.sampling)?;
         self.add(Record {
             case,
             kernel: kernel.into(),

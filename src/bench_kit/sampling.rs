@@ -43,9 +43,7 @@ impl Sampling {
         let runs_per_sample = self.sample_time.as_nanos() / run_time.as_nanos().max(1);
         let repeats = runs_per_sample.clamp(1, 100_000) as u32;
         let sample = |_| Ok(timed(repeats, &mut run)?.as_secs_f64() / f64::from(repeats));
-        let mut seconds = (0..self.samples.max(1)).map(sample).collect::<Result<Vec<_>>>()?;
-        seconds.sort_by(f64::total_cmp);
-        Ok(Samples { seconds })
+        (0..self.samples.max(1)).map(sample).collect::<Result<Vec<_>>>().map(Samples::new)
     }
 }
 
@@ -54,11 +52,17 @@ impl Sampling {
 /// [`Sampling`] has an example.
 #[derive(Clone, Debug)]
 pub struct Samples {
-    /// Times in seconds, in ascending order; at least one.
+    /// Times in seconds, in ascending order.
     seconds: Vec<f64>,
 }
 
 impl Samples {
+    /// Creates samples from times of one run, in seconds, in any order.
+    pub fn new(mut seconds: Vec<f64>) -> Self {
+        seconds.sort_by(f64::total_cmp);
+        Self { seconds }
+    }
+
     /// Returns the median time, which is at least 1 ns.
     pub fn median(&self) -> Duration {
         self.at(self.seconds.len() / 2)
