@@ -46,18 +46,42 @@ pub struct Series {
     pub points: Vec<[f64; 2]>,
 }
 
-/// Series in one coordinate system. An axis is logarithmic if its values are positive and span more
-/// than a factor of 50.
+/// Scale of an axis of a chart.
+///
+/// [`Chart`] has an example.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AxisScale {
+    /// Logarithmic if all values are positive and span more than a factor of 50, otherwise linear.
+    #[default]
+    Automatic,
+    /// Linear for any values.
+    Linear,
+    /// Logarithmic for any values.
+    Logarithmic,
+}
+
+impl AxisScale {
+    fn is_logarithmic(self, values: impl Iterator<Item = f64>) -> bool {
+        match self {
+            Self::Automatic => Scale::needs_logarithm(values),
+            Self::Linear => false,
+            Self::Logarithmic => true,
+        }
+    }
+}
+
+/// Series in one coordinate system.
 ///
 /// ```
-/// use cortado::drawing::{Chart, Mark, Series};
+/// use cortado::drawing::{AxisScale, Chart, Mark, Series};
 ///
 /// let series = Series {
 ///     name: "gemm".into(),
 ///     mark: Mark::Line,
 ///     points: vec![[16.0, 5.0], [1024.0, 90.0]],
 /// };
-/// let chart = Chart { x: "rows".into(), y: "GFLOP/s".into(), linear_x: false, series: vec![series] };
+/// let scales = [AxisScale::Logarithmic, AxisScale::Automatic];
+/// let chart = Chart { x: "rows".into(), y: "GFLOP/s".into(), scales, series: vec![series] };
 /// let svg = chart.svg(480.0, 300.0)?;
 /// assert!(svg.starts_with("<svg") && svg.contains("GFLOP/s"));
 /// # Ok::<(), cortado::Error>(())
@@ -68,8 +92,8 @@ pub struct Chart {
     pub x: String,
     /// Label of the y-axis, with the unit.
     pub y: String,
-    /// Whether the x-axis is linear for any values.
-    pub linear_x: bool,
+    /// Scales of the x-axis and the y-axis.
+    pub scales: [AxisScale; 2],
     /// Series, each with the next color of [`COLORS`].
     pub series: Vec<Series>,
 }
@@ -124,10 +148,7 @@ impl Chart {
             let points = self.series.iter().flat_map(|series| &series.points);
             points.map(move |point| point[axis])
         };
-        let logarithmic = [
-            !self.linear_x && Scale::needs_logarithm(values(0)),
-            Scale::needs_logarithm(values(1)),
-        ];
+        let logarithmic = [0, 1].map(|axis| self.scales[axis].is_logarithmic(values(axis)));
         let [x, y] = [0, 1].map(|axis| Scale::of(values(axis), logarithmic[axis]));
         let size = [width, height].map(|pixels| pixels.max(0.0) as u32);
         let root = SVGBackend::with_string(svg, (size[0], size[1])).into_drawing_area();
@@ -194,5 +215,28 @@ mod tests {
         assert!(svg.contains("&lt;a&gt;") && !svg.contains("NaN"), "{svg}");
         assert!(Chart::default().svg(400.0, 300.0).is_ok());
         let _ = Chart::default().svg(0.0, -5.0); // does not panic
+    }
+
+    #[test]
+    fn a_logarithmic_scale_maps_equal_ratios_to_equal_distances() {
+        let points = [1.0, 2.0, 4.0].map(|value| [value, value]).to_vec();
+        let series = Series { name: "x".into(), mark: Mark::Dots, points };
+        let heights = |scale: AxisScale| {
+            let chart =
+                Chart { scales: [scale; 2], series: vec![series.clone()], ..Chart::default() };
+            let svg = chart.svg(400.0, 300.0).unwrap();
+            let circles = svg.split("<circle").skip(2); // the first is in the legend
+            let heights = circles.map(|circle| {
+                circle.split("cy=\"").nth(1).unwrap().split('"').next().unwrap().parse().unwrap()
+            });
+            heights.collect::<Vec<f64>>()
+        };
+        let distances = |scale| match heights(scale)[..] {
+            [first, second, third] => (first - second) / (second - third),
+            ref heights => panic!("{heights:?}"),
+        };
+        assert!((distances(AxisScale::Logarithmic) - 1.0).abs() < 0.05);
+        assert!((distances(AxisScale::Linear) - 0.5).abs() < 0.05);
+        assert!((distances(AxisScale::Automatic) - 0.5).abs() < 0.05);
     }
 }

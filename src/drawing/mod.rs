@@ -7,7 +7,7 @@ mod chart;
 mod document;
 mod scale;
 
-pub use chart::{COLORS, Chart, Mark, Series};
+pub use chart::{AxisScale, COLORS, Chart, Mark, Series};
 #[cfg(test)] // used by bench_kit
 pub(crate) use document::SVG_NAMESPACE;
 pub use document::{MARGIN, escape_xml, svg_document};

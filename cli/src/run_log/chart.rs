@@ -3,7 +3,7 @@
 use super::curves::{Curve, Curves};
 use crate::{escape::escape_control, format_g::format_g};
 use cortado::{
-    drawing::{Chart, MARGIN, Mark, Series, svg_document},
+    drawing::{AxisScale, Chart, MARGIN, Mark, Series, svg_document},
     error::Result,
 };
 
@@ -20,7 +20,7 @@ pub(super) fn draw(title: &str, panels: &[(&str, &Curves)], data: &str) -> Resul
         let chart = Chart {
             x: "iteration".into(),
             y: (*name).into(),
-            linear_x: true,
+            scales: [AxisScale::Linear, AxisScale::Automatic],
             series: curves.0.iter().map(series).collect(),
         };
         let svg = chart.svg(CHART_WIDTH, CHART_HEIGHT)?;

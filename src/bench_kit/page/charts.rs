@@ -5,7 +5,7 @@ use super::{
     html::{figure, row, table},
 };
 use crate::{
-    drawing::{Chart, Mark, Series, format_number},
+    drawing::{AxisScale, Chart, Mark, Series, format_number},
     error::Result,
 };
 use std::collections::BTreeMap;
@@ -41,18 +41,13 @@ pub(super) fn roofline_charts(parts: &[Part]) -> Result<String> {
             [flops / bytes, flops / record.seconds / 1e9]
         };
         let points: Vec<_> = records.iter().map(|record| point(record)).collect();
+        let kernels = [Series { name: "kernels".into(), mark: Mark::Dots, points: points.clone() }];
         let chart = Chart {
             x: "floating-point operations per byte".into(),
             y: "GFLOP/s".into(),
-            linear_x: false,
-            series: roofs(limits, peak, &points)
-                .into_iter()
-                .chain([Series {
-                    name: "kernels".into(),
-                    mark: Mark::Dots,
-                    points: points.clone(),
-                }])
-                .collect(),
+            // A roof consists of two straight lines only if both axes are logarithmic.
+            scales: [AxisScale::Logarithmic; 2],
+            series: kernels.into_iter().chain(roofs(limits, peak, &points)).collect(),
         };
         let rows: Vec<_> = records
             .iter()
@@ -120,7 +115,7 @@ pub(super) fn rate_charts(parts: &[Part]) -> Result<String> {
         let chart = Chart {
             x: "size (elements, rows, images or bytes)".into(),
             y: if computes { "GFLOP/s" } else { "GB/s" }.into(),
-            linear_x: false,
+            scales: Default::default(),
             series: lines.into_iter().map(series).collect(),
         };
         let rows: Vec<_> = records
