@@ -14,12 +14,16 @@ use std::{collections::BTreeMap, env, path::PathBuf};
 /// summary, and stores its part of the report.
 ///
 /// ```no_run
-/// use cortado::{CpuDevice, bench_kit::{Bench, Work}, kernel::slices};
+/// use cortado::bench_kit::{Bench, Work};
+/// use std::hint::black_box;
 ///
 /// let mut bench = Bench::from_args("mine")?; // parses `cargo bench --bench mine -- --quick`
 /// let x = vec![1.0f32; 1000];
 /// let work = Work { bytes: 4_000, flops: 1_000 };
-/// bench.time(["asum", "f32", "host", "1000"], work, || Ok(drop(slices::asum(&x))))?;
+/// bench.time(["sum", "f32", "host", "1000"], work, || {
+///     black_box(black_box(&x).iter().sum::<f32>());
+///     Ok(())
+/// })?;
 /// bench.finish()?;
 /// # Ok::<(), cortado::Error>(())
 /// ```
