@@ -24,7 +24,7 @@ use std::time::Duration;
 /// rows. The bandwidth of a level is that of the fastest of `copy`, `axpy` and `dot`, with operands
 /// that fill half of the level. Rates of kernels that fall back to the host are omitted.
 ///
-/// ```
+/// ```no_run
 /// use cortado::{CpuDevice, bench_kit::{Limits, Work}};
 ///
 /// let limits = Limits::measure(&CpuDevice::with_threads(1)?)?;
