@@ -23,7 +23,7 @@ use std::{
     process::Command,
 };
 
-/// Returns the Python interpreter with OpenCV.
+/// Returns the path of a Python interpreter that has OpenCV.
 fn python() -> OsString {
     env::var_os("CORTADO_OPENCV_PYTHON").unwrap_or_else(|| {
         panic!("set CORTADO_OPENCV_PYTHON to a Python with tests/opencv/requirements.txt")

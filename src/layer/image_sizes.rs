@@ -20,7 +20,7 @@ enum Resize {
     Stretched,
     /// To fit into an image of this ratio of the width to the height, with a border around them.
     Padded { aspect: f32 },
-    /// With boxes as fractions of this width and height.
+    /// The edges of boxes are fractions of this width and height.
     Scaled([f32; 2]),
 }
 

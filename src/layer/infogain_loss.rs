@@ -72,7 +72,7 @@ impl<T: Element> InfogainLossLayer<T> {
     }
 
     /// Creates a layer that weights the loss of each label by the weight of its class: H is the
-    /// diagonal matrix of the weights. `axis` is the axis of the classes.
+    /// diagonal matrix of the weights. `axis` is the class axis.
     pub(super) fn with_class_weights(
         weights: &[f32],
         axis: isize,

@@ -1,4 +1,4 @@
-//! Labelled boxes: the boxes around objects with which a detection net is trained or compared.
+//! Labelled boxes: the boxes around objects with which a detection net is trained or evaluated.
 
 use super::{detection_boxes::Box, prelude::*};
 use std::collections::BTreeMap;

@@ -28,17 +28,18 @@ use std::ops::Range;
 /// difficult.
 ///
 /// 1. **Matching.** The overlap of two boxes is the area of the intersection divided by the area of
-///    the union. The pair of a prior box and a labelled box with the largest overlap is matched,
-///    then the pair with the largest overlap of the rest, until each labelled box has one prior
-///    box. With the `match_type` `PER_PREDICTION`, each other prior box gets the labelled box that
-///    it overlaps most, if the overlap is at least `overlap_threshold`. Without
-///    `use_prior_for_matching`, the predicted boxes are matched instead of the prior boxes.
+///    the union. The prior box and the labelled box with the largest overlap are matched first,
+///    then the pair with the largest overlap among the remaining boxes, until each labelled box has
+///    one prior box. With the `match_type` `PER_PREDICTION`, each remaining prior box is then
+///    matched with the labelled box that it overlaps most, if the overlap is at least
+///    `overlap_threshold`. Without `use_prior_for_matching`, the predicted boxes are matched
+///    instead of the prior boxes.
 /// 2. **Mining.** With the `mining_type` `MAX_NEGATIVE`, the loss counts, for `p` matched prior
 ///    boxes of an image, the `neg_pos_ratio · p` other prior boxes with the largest losses of the
 ///    scores and an overlap below `neg_overlap`. With `HARD_EXAMPLE`, the loss counts only the
-///    `sample_size` prior boxes with the largest losses of scores and offsets, among them matched
-///    ones. With `NONE`, the losses of the scores of all prior boxes count. `nms_param` suppresses
-///    boxes that overlap a box with a larger loss before the selection.
+///    `sample_size` prior boxes, matched or not, with the largest losses of scores and offsets.
+///    With `NONE`, the losses of the scores of all prior boxes count. Before the selection,
+///    `nms_param` suppresses boxes that overlap a box with a larger loss.
 /// 3. **Loss.** `(loc_weight · Σ l(x − t) + Σ c) / N`, where the first sum is over the offsets `x`
 ///    of the matched prior boxes and the offsets `t` of their labelled boxes. The function `l` is
 ///    `d²/2` for the `loc_loss_type` `L2`, and for `SMOOTH_L1` `d²/2` if `|d| < 1` and `|d| − 1/2`
@@ -48,9 +49,9 @@ use std::ops::Range;
 ///    labelled box is the background. By default, `N` is the number of matched prior boxes, and at
 ///    least 1; `loss_param` selects another normalization.
 ///
-/// The matching and the mining count as constant in the gradient. The layer computes no gradient
-/// for the prior boxes, and sets it to zero. If `propagate_down` of the layer is false for the
-/// offsets or the scores, their loss is not counted.
+/// The gradient treats the matching and the mining as constant. The layer computes no gradient for
+/// the prior boxes, and sets it to zero. If `propagate_down` of the layer is false for the offsets
+/// or the scores, their loss is not counted.
 ///
 /// The MultiBoxLoss layer comes from the SSD fork of Caffe (weiliu89/caffe, branch ssd), where its
 /// field `multibox_loss_param` has the number 201. cortado differs from the fork where the fork

@@ -5,8 +5,8 @@ use crate::op::{Axis, LossNormalization, SoftmaxLoss, Unary};
 
 /// `loss = −Σ ln softmax(x)[label] / n`, where the normalization determines the divisor n. The
 /// first bottom holds the scores x, and the second bottom holds the labels. With the normalization
-/// `PRE_FIXED` of the fork R-FCN, n is `pre_fixed_normalizer`. With `weight_by_label_freqs` of the
-/// fork SegNet, `loss = −Σ w[label] · ln softmax(x)[label] / n` with the weights w of
+/// `PRE_FIXED` of the fork R-FCN, n is `pre_fixed_normalizer`. With `weight_by_label_freqs`, a
+/// field of the SegNet fork, `loss = −Σ w[label] · ln softmax(x)[label] / n` with the weights w of
 /// `class_weighting`; the weights do not change n.
 ///
 /// ```
@@ -33,7 +33,7 @@ pub struct SoftmaxLossLayer<T: Element> {
     /// Scratch blob for the gradient of the loss, divided by `fixed_divisor`.
     weight: Blob<T>,
     op: Option<SoftmaxLoss>,
-    /// The layer that computes a loss with weights of classes.
+    /// The layer that computes a loss with class weights.
     weighted: Option<InfogainLossLayer<T>>,
     class_weights: usize,
     probabilities: Blob<T>,
@@ -43,8 +43,8 @@ impl<T: Element> SoftmaxLossLayer<T> {
     /// Creates the layer.
     ///
     /// # Errors
-    /// Returns [`Error::InvalidData`] if `pre_fixed_normalizer` is not positive, or if the layer has
-    /// both weights of classes and the normalization `PRE_FIXED`.
+    /// Returns [`Error::InvalidData`] if `pre_fixed_normalizer` is not positive, or if the layer
+    /// has both class weights and the normalization `PRE_FIXED`.
     pub fn new(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
         let loss = param.loss_param.clone().unwrap_or_default();
         let fixed_divisor = loss_common::fixed_divisor(&loss)?;

@@ -24,9 +24,9 @@ use crate::proto::Yolov3DetectionOutputParameter;
 /// and the left, top, right and bottom edges as fractions of the image's size, not clipped to the
 /// image. The label of the first class is 1. Each score above `confidence_threshold` gives a row,
 /// unless the box overlaps a kept box of the same image with a higher score by at least
-/// `nms_threshold`; the boxes may belong to different classes. The overlap is the area of the
-/// intersection divided by the area of the union. If no box is found in any image, the top has one
-/// row per image with the index of the image and −1 in all other columns.
+/// `nms_threshold`, even if the two boxes belong to different classes. The overlap is the area of
+/// the intersection divided by the area of the union. If no box is found in any image, the top has
+/// one row per image with the index of the image and −1 in all other columns.
 ///
 /// The layer comes from MobileNet-YOLO (eric612/MobileNet-YOLO), where the field
 /// `yolov3_detection_output_param` has the number 602. The fork compares boxes of different images
@@ -168,8 +168,8 @@ impl Yolov3DetectionOutputLayer {
             found.sort_by(|a, b| b.score.total_cmp(&a.score));
             let mut kept: Vec<Detection> = Vec::new();
             for detection in found {
-                // Boxes with infinite edges can have a NaN overlap, which keeps the box, as in the
-                // fork.
+                // The overlap of boxes with infinite edges can be NaN; such an overlap suppresses
+                // no box, as in the fork.
                 if !kept.iter().any(|other| other.overlap(&detection) >= self.overlap_threshold) {
                     rows.extend([image as f32, (detection.class + 1) as f32, detection.score]);
                     rows.extend(detection.edges());

@@ -403,7 +403,7 @@ impl CoherentBytes {
                 self.bytes,
                 || self.device.download(dev, 0, &mut bytes),
             );
-            // Not in a closure, because `#[track_caller]` would report the closure as the caller.
+            // Do not use a closure here: `#[track_caller]` would report the closure as the caller.
             let recorded = match downloaded {
                 Ok(()) => self.notes.copied(&*self.device, EventKind::Download, &bytes, start),
                 error => error,

@@ -115,9 +115,9 @@ pub trait Memory: Clone + Debug + Send + Sync + 'static {
         Ok(())
     }
 
-    /// Returns a number that all handles to the queue share, and no other queue of the process, for
-    /// diagnoses of needless waits. By default, `queue_id` returns `None`, for devices without a
-    /// queue.
+    /// Returns a number that identifies the queue: all handles to it return this number, and no
+    /// other queue of the process does. Diagnoses use the number to find needless waits. By
+    /// default, `queue_id` returns `None`, for devices without a queue.
     fn queue_id(&self) -> Option<usize> {
         None
     }

@@ -9,16 +9,18 @@ pub(super) const ROW_LEN: usize = 5;
 /// The integral of the precision over the recall.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Integral {
-    /// The mean of the largest precision with a recall of at least 0, 0.1, …, 1, as in VOC 2007.
+    /// The mean, over r = 0, 0.1, …, 1, of the largest precision at a recall of at least r, as in
+    /// VOC 2007.
     ElevenPoints,
-    /// The integral of the largest precision with at least each recall, as in VOC 2012.
+    /// The integral over the recall of the largest precision at this or a higher recall, as in VOC
+    /// 2012.
     Maximum,
     /// The integral of the precision.
     Natural,
 }
 
 impl Integral {
-    /// Returns the integral with the name `name`, as in the field `ap_version` of a solver.
+    /// Returns the integral that `name`, a value of the solver's field `ap_version`, selects.
     ///
     /// # Errors
     /// Returns [`Error::InvalidData`], which lists the names, for any other name.
@@ -62,7 +64,7 @@ impl Evaluation {
         }
     }
 
-    /// Returns the average precision of each class that has a number of labelled boxes.
+    /// Returns the average precision of each class whose number of labelled boxes is known.
     pub(super) fn average_precisions(&self, integral: Integral) -> Vec<(i64, f64)> {
         let classes = self.classes.iter();
         let counted = classes.filter_map(|(label, class)| Some((*label, class, class.objects?)));

@@ -14,7 +14,7 @@ use crate::{
     proto::SolverParameter,
 };
 
-/// What a test computes from the outputs of a test net.
+/// The result that a test computes from the outputs of a test net.
 #[derive(Clone, Copy)]
 pub(super) enum TestKind {
     /// The mean of each element of the outputs over the batches.
@@ -150,8 +150,8 @@ impl<T: Element> Solver<T> {
 
     /// Returns the results of all processes in the order of the batches.
     fn gather_results(&mut self, own: Vec<BatchResult>) -> Result<Vec<BatchResult>> {
-        // Each batch is preceded by the number of its values, because a test of detection has
-        // another number of values in each batch.
+        // Each batch is preceded by the number of its values, because this number differs from
+        // batch to batch in a test of detection.
         let values = own.iter().flat_map(|(loss, values)| {
             [values.len() as f64, *loss].into_iter().chain(values.iter().copied())
         });
@@ -204,8 +204,9 @@ fn means<T: Element>(net: &Net<T>, results: &[BatchResult]) -> Result<(f64, Vec<
     Ok(sums.means())
 }
 
-/// Returns the mean of the objective, and the mean average precision of each output. The scores of
-/// the classes precede the score of their output if `lists_classes` is true.
+/// Returns the mean of the objective, and the mean average precision of each output. If
+/// `lists_classes` is true, the average precisions of the classes precede the mean average
+/// precision of their output.
 fn average_precisions<T: Element>(
     net: &Net<T>,
     results: &[BatchResult],

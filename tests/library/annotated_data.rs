@@ -86,7 +86,7 @@ fn batches_hold_the_images_and_the_boxes_of_their_records() {
         assert_eq!(net.blob("label").unwrap().shape().to_vec(), [1, 1, 1, 8]);
         assert_eq!(values(&net, "label"), [-1.0; 8]);
     }
-    // A net that restores the state of another net goes on with the same record.
+    // A net that restores the state of another net continues with the same record.
     net.forward().unwrap();
     let state = net.run_state().unwrap();
     let mut resumed = self::net(&path, 1, "").unwrap();
@@ -118,8 +118,7 @@ fn mirrored_images_have_mirrored_boxes() {
 fn crops_satisfy_their_constraint_and_move_the_boxes() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("lmdb");
-    // Pixels inside of the box are 255, and the others are 0, so that a crop shows where the box
-    // is.
+    // Pixels inside the box are 255, and the others are 0, so that a crop shows where the box is.
     let inside = |i: usize| (16..48).contains(&(i % 64)) && (24..40).contains(&(i / 64));
     let pixels = (0..64 * 64).map(|i| if inside(i) { 255 } else { 0 }).collect();
     write(&path, &[annotated(64, pixels, &[(1, [16, 24, 48, 40], false)])]);
@@ -147,8 +146,8 @@ fn crops_satisfy_their_constraint_and_move_the_boxes() {
         }
         areas.push((row[5] - row[3]) * (row[6] - row[4]));
     }
-    // Of a box that a crop covers by half or more, and that overlaps the crop by a tenth, the crop
-    // has a fraction of at least 0.09.
+    // If a crop covers at least half of a box, and their overlap is at least a tenth, the box
+    // covers at least 0.09 of the crop.
     assert!(areas.iter().all(|area| *area > 0.09), "{areas:?}");
     let distinct: std::collections::BTreeSet<_> =
         label.chunks(8).map(|row| row[3].to_bits()).collect();

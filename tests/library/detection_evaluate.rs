@@ -83,7 +83,7 @@ fn each_object_has_one_true_positive() {
         [0.0, 1.0, 0.25, 0.0, 1.0],
         [0.0, 3.0, 0.5, 0.0, 1.0],
         [2.0, 1.0, 0.5, 0.0, 1.0],
-        // The box of the difficult object is neither true nor false.
+        // The box of the difficult object is neither a true nor a false positive.
         [2.0, 2.0, 0.125, 0.0, 0.0],
     ];
     assert_eq!(found, want);
@@ -303,8 +303,9 @@ const ROWS: &str = "type: 'Rows' top: 'eval'";
 
 #[test]
 fn a_solver_computes_the_mean_average_precision() {
-    // Class 1 by descending score: true, false, true, true, false; so the recalls are 1/3, 1/3,
-    // 2/3, 1, 1, and the precisions 1, 1/2, 2/3, 3/4, 3/5. Class 2: true, false of 4 objects.
+    // Class 1 by descending score: true, false, true, true, false positive. The recalls are
+    // therefore 1/3, 1/3, 2/3, 1, 1, and the precisions 1, 1/2, 2/3, 3/4, 3/5. Class 2: one true
+    // and then one false positive, for 4 objects.
     let cases = [
         ("Integral", (1.0 + 2.0 / 3.0 + 3.0 / 4.0) / 3.0, 1.0 / 4.0),
         ("MaxIntegral", (1.0 + 3.0 / 4.0 + 3.0 / 4.0) / 3.0, 1.0 / 4.0),

@@ -1,5 +1,5 @@
-//! Tests of the transfer doctor: twelve programs with one needless transfer, write or wait each, and
-//! training without any.
+//! Tests of the transfer doctor: twelve programs, each with one needless transfer, write or wait,
+//! and a training run without any.
 
 use cortado::{
     AnyDevice, Device, Element, Error, Memory, Result, SimulatedDevice, Src, SyncedMemory, ViewMut,
@@ -36,7 +36,7 @@ impl Memory for Partial {
 
 cortado::families!(Partial: Reductions, Random, Conv, Pooling, Normalize, Losses, Indexing, Update);
 
-/// Replaces the elements in `bytes` by the elements that `compute` makes of them.
+/// Replaces each element in `bytes` by the result of `compute` for it.
 fn update<T: Element>(
     bytes: &mut [u8],
     compute: impl FnOnce(&mut [T]) -> Result<()>,
@@ -86,7 +86,8 @@ impl Elementwise for Partial {
     }
 }
 
-/// What a program wastes: the kind, the two lines, and the bytes and copies that it would save.
+/// Needless work of a program: its kind, the two source lines, and the bytes and copies that the
+/// program would save.
 type Expected = (Waste, [u32; 2], u64, u64);
 
 /// A program on a device, with the needless work that the doctor must find.

@@ -269,7 +269,7 @@ fn class_weights_scale_the_loss_of_each_label() {
         }
         assert_close(&forward(&mut net), &[expected], more);
     }
-    // A weight of a class is missing.
+    // The weight of one class is missing.
     let text = param("").replacen("class_weighting: 0.5 ", "", 1);
     let text = format!(
         "layer {{ type: 'Input' top: 'x' top: 'y' input_param {{ shape {{ dim: 2 dim: 4 dim: 3 }} \

@@ -26,7 +26,8 @@ struct Case {
     is_agnostic: bool,
     ignores_crossing: bool,
     is_inside: bool,
-    /// The threshold of the suppression before the mining, and whether it compares prior boxes.
+    /// The threshold of the suppression before the mining, and whether the suppression compares
+    /// prior boxes.
     suppression: Option<(f64, bool)>,
     weight: f64,
     normalization: &'static str,
@@ -213,7 +214,7 @@ fn quadruple(values: &[f32], i: usize) -> Edges {
     std::array::from_fn(|k| values[4 * i + k].into())
 }
 
-/// Returns the loss of the definition.
+/// Returns the loss according to the definition.
 fn reference(case: &Case, values: &Values) -> f64 {
     let prior = |i: usize| quadruple(&values.priors, i);
     let variance = |i: usize| quadruple(&values.priors, PRIORS + i);

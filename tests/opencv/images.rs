@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The difference between an image that cortado decodes and the pixels of OpenCV.
+/// The difference between an image that cortado decodes and the same image decoded by OpenCV.
 #[derive(Default)]
 struct Difference {
     images: usize,

@@ -66,7 +66,7 @@ pub struct LedgerContext {
     pub(super) fallback: Option<KernelCall>,
 }
 
-/// Whether the running kernel is a fallback, and what it has downloaded so far.
+/// Whether the running kernel is a fallback, and the downloads that it has caused so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct FallbackState {
     pub(super) is_fallback: bool,
@@ -122,8 +122,8 @@ impl Drop for Watch {
 /// Number of [`DiagnosisWatch`]es that exist in the process.
 static DIAGNOSES: AtomicUsize = AtomicUsize::new(0);
 
-/// Number of times that a [`DiagnosisWatch`] was created while none existed. What a memory knows of
-/// its accesses is out of date if this number has changed since.
+/// Number of times that a [`DiagnosisWatch`] was created while none existed. The access history of
+/// a memory is out of date if this number has changed since the history started.
 static GENERATION: AtomicU64 = AtomicU64::new(0);
 
 #[inline]
@@ -191,16 +191,17 @@ impl LedgerContext {
         self.traces.iter().for_each(|trace| trace.record(start, work.clone()));
     }
 
-    /// Returns the running kernel, or else the place of `direct_access`.
+    /// Returns the actor of an access: the running kernel, or `direct_access` if no kernel is
+    /// running.
     pub(super) fn actor(&self, direct_access: KernelCall) -> Actor {
         let FallbackState { is_fallback, downloads } = self.fallback_state;
         let call = self.kernel.unwrap_or(direct_access);
         Actor { place: Place { call, is_fallback, layer: self.layer.clone() }, downloads }
     }
 
-    /// Applies the policy for needless work of the kind of `symptom`, and records it in the open
-    /// diagnoses if the policy permits it. `device` and `memory` are the names of the device and of
-    /// the memory.
+    /// Applies the policy for the kind of needless work that `symptom` shows, and records this work
+    /// in the open diagnoses if the policy permits it. `device` and `memory` are the names of the
+    /// device and of the memory.
     ///
     /// # Errors
     /// Returns [`Error::Denied`](crate::Error::Denied) if the policy denies the work.

@@ -1,4 +1,4 @@
-//! What a memory knows of itself: its name, and its accesses while a diagnosis is open.
+//! The notes that a memory keeps: its name, and its accesses while a diagnosis is open.
 
 use super::{
     context::{LedgerContext, diagnosis_generation, is_diagnosed, with_context},
@@ -166,7 +166,7 @@ impl MemoryNotes {
     }
 
     /// Returns the ledger context of the calling thread if a diagnosis is open on it. Otherwise
-    /// discards the history, which then lacks an access.
+    /// discards the history, which would lack this access.
     fn diagnosed_context(&self) -> Option<LedgerContext> {
         let context = LedgerContext::current();
         if !context.diagnoses.is_empty() {

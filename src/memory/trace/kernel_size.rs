@@ -28,8 +28,8 @@ use std::fmt::Write;
 pub struct KernelSize {
     /// Names and numbers of elements of the operands, such as `x: 600, y: 600`.
     pub operands: String,
-    /// Bytes of the operands: those that the kernel reads, and those that it writes. An operand
-    /// that the kernel updates counts twice.
+    /// Number of bytes of operands that the kernel reads, plus the number that it writes. An
+    /// operand that the kernel updates counts twice.
     pub bytes: u64,
     /// Number of floating-point operations; `None` for kernels other than matrix products and
     /// convolutions.

@@ -39,7 +39,7 @@ pub(in crate::memory::ledger) struct FallbackDownloads {
     pub(in crate::memory::ledger) cost: Cost,
 }
 
-/// The place of an access, and what the kernel call at this place has downloaded so far.
+/// The place of an access, and the downloads that the kernel call at this place has caused so far.
 #[derive(Clone, Debug)]
 pub(in crate::memory::ledger) struct Actor {
     pub(in crate::memory::ledger) place: Place,
@@ -94,7 +94,7 @@ impl Symptom {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::memory::ledger) struct Content {
     pub(in crate::memory::ledger) hash: u64,
-    /// Whether all four-byte words are equal.
+    /// Whether all four-byte words of the content are equal.
     is_constant: bool,
 }
 
@@ -145,8 +145,8 @@ pub(in crate::memory::ledger) struct History {
     /// A copy that no access has read yet, with the side that received the copy.
     unread_copy: Option<(Side, Place, Cost)>,
     fetch: Option<Fetch>,
-    /// A download for an access outside of kernels that may have overwritten all bytes with one
-    /// constant.
+    /// A download for an access outside kernels, if the access may have overwritten all bytes with
+    /// one constant.
     constant_candidate: Option<Fetch>,
     /// Number of the last fallback whose downloads a finding contains.
     counted_fallback: u64,
@@ -161,7 +161,7 @@ impl History {
         self.last_write.as_ref().map(|write| &write.actor.place)
     }
 
-    /// Returns a reference that is dangling once the memory has been dropped.
+    /// Returns a weak reference, which cannot be upgraded once the memory has been dropped.
     pub(in crate::memory::ledger) fn lifetime(&mut self) -> Weak<()> {
         Arc::downgrade(self.lifetime.get_or_insert_default())
     }
@@ -191,8 +191,8 @@ impl History {
             Access::Update => {
                 let symptom = self.stale_copy(side, &actor);
                 self.read(side);
-                // The content before the write must not be constant, because any change of a
-                // constant that treats all elements alike gives another constant.
+                // The content before the write must not be constant, because any elementwise
+                // operation turns a constant into another constant, although it reads the content.
                 let is_variable = |content: Content| !content.is_constant;
                 self.constant_candidate = copy
                     .filter(|copy| copy.content.is_some_and(is_variable))
@@ -340,7 +340,7 @@ impl Fetch {
         });
     }
 
-    /// Returns the needless fetch, all of whose bytes have been overwritten, the last ones by
+    /// Returns the fetch as needless: all its bytes have been overwritten, the last ones by
     /// `writer`.
     fn symptom(self, writer: &Place) -> Symptom {
         Symptom {

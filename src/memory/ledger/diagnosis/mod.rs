@@ -1,5 +1,5 @@
-//! The transfer doctor: which read caused each transfer, which write had made that side stale, and
-//! which transfers, writes and waits a program does not need.
+//! The transfer doctor: finds the read that caused each transfer, the write that had made the
+//! reader's side stale, and the transfers, writes and waits that a program does not need.
 //!
 //! - `history` records the accesses to one memory, and recognizes needless work.
 //! - `recorder` defines [`Diagnosis`], which counts transfers and findings by their places.

@@ -23,7 +23,7 @@ use std::{fmt, sync::Arc};
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
-    /// The kernel call, or the source location of an access or wait outside of kernels. For such an
+    /// The kernel call, or the source location of an access or wait outside kernels. For such an
     /// access, the name and the element type are empty.
     pub call: KernelCall,
     /// Whether the kernel ran on the host because the device does not override the kernel.
@@ -54,7 +54,7 @@ impl Place {
         !self.is_direct_access() && !self.is_fallback
     }
 
-    /// Returns whether the place is outside of kernels.
+    /// Returns whether the place is outside kernels.
     pub(super) fn is_direct_access(&self) -> bool {
         self.call.name == DIRECT_ACCESS
     }

@@ -71,7 +71,7 @@ pub struct TransferCause {
     pub count: u64,
     /// Bytes copied.
     pub bytes: u64,
-    /// Time of the calls that copied. A device with a queue may copy later.
+    /// Total time of the calls that copied. A device with a queue may copy later.
     pub time: Duration,
 }
 
@@ -110,15 +110,15 @@ pub struct Finding {
     pub count: u64,
     /// Number of copies that the program would save.
     pub copies: u64,
-    /// Bytes that the program would not copy, or for unread writes, not write.
+    /// Number of bytes that the program would not copy, or, for an unread write, would not write.
     pub bytes: u64,
     /// Time of the needless copies or waits.
     pub time: Duration,
 }
 
 /// The diagnosis of a program's transfers: for each transfer, the read that needed it and the write
-/// that had made that side stale, and the needless work of each kind in [`Waste`]. Clones of a
-/// diagnosis share one record.
+/// that had made the reader's side stale; and the needless work of each kind in [`Waste`]. Clones
+/// of a diagnosis share one record.
 ///
 /// A diagnosis records the threads on which it is [open](Self::open), and the threads that work for
 /// them. It does not see the accesses of other threads. The kernels of a device must enter their
@@ -151,7 +151,7 @@ type Key<K> = (K, String, Option<Arc<str>>, Place, Option<Place>);
 #[derive(Default)]
 struct Record {
     transfers: BTreeMap<Key<EventKind>, Cost>,
-    /// Number of times, and cost.
+    /// Number and cost of the occurrences.
     findings: BTreeMap<Key<Waste>, (u64, Cost)>,
     /// The last memory that each kind of transfer has copied with each content.
     sent: HashMap<SentKey, Weak<()>>,
@@ -242,8 +242,8 @@ impl Diagnosis {
     }
 
     /// Records that the memory with the given lifetime got the content of `copy`. Returns the
-    /// transfer as needless if a memory that the program has dropped since got the same content at
-    /// the same places.
+    /// transfer as needless if an earlier transfer at the same places copied the same content to a
+    /// memory that the program has dropped since.
     pub(in crate::memory::ledger) fn sent(
         &self,
         copy: &CopyEvent,

@@ -26,8 +26,8 @@ impl fmt::Debug for Diagnosis {
     }
 }
 
-/// Formats the kind of needless work, what the program would save, both places and the remedy, each
-/// on a line.
+/// Formats the kind of needless work, the savings, both places and the remedy, each on its own
+/// line.
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { waste, device, count, copies, bytes, time, .. } = self;
@@ -93,7 +93,7 @@ fn write_transfers(f: &mut fmt::Formatter<'_>, transfers: &[TransferCause]) -> f
     Ok(())
 }
 
-/// Formats a number with the noun for one or for several things.
+/// Formats a count with the singular or the plural of a noun.
 fn counted(count: u64, [one, several]: [&str; 2]) -> String {
     format!("{count} {}", if count == 1 { one } else { several })
 }

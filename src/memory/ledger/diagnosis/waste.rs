@@ -16,9 +16,9 @@ pub enum Waste {
     /// A memory was copied to one side and then back, and the bytes are equal: the write in between
     /// changed nothing. Found only if the diagnosis compares contents.
     RoundTrip,
-    /// The transfer copied the same bytes as an earlier transfer in the same direction: to the same
-    /// memory, or to another memory at the same places that the program has dropped since. Found
-    /// only if the diagnosis compares contents.
+    /// The transfer copied the same bytes as an earlier transfer in the same direction: either of
+    /// the same memory, or at the same places of another memory, which the program has dropped
+    /// since. Found only if the diagnosis compares contents.
     SentAgain,
     /// A write replaced data that nothing had read: a value that an earlier write stored, or a copy
     /// that a prefetch requested.
@@ -27,7 +27,7 @@ pub enum Waste {
     /// the result: two copies that a native version of the kernel would save.
     Fallback,
     /// A memory was copied to a side, and then all of it was overwritten on that side: part by
-    /// part, or by an access outside of kernels that stored one constant. The diagnosis finds the
+    /// part, or by an access outside kernels that stored one constant. The diagnosis finds the
     /// latter only if it compares contents.
     FetchedOverwritten,
     /// A call of [`AnyDevice::synchronize`](crate::AnyDevice) waited for a queue that had no work
