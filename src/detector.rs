@@ -128,7 +128,8 @@ impl Detector {
             (false, [_, height, width]) => [1.0 / width as f32, 1.0 / height as f32],
         };
         let classes = match &layer.yolov3_detection_output_param {
-            // YOLO does not count the background, which has the label 0.
+            // The field `num_classes` of a Yolov3DetectionOutput layer does not count the
+            // background, which has the label 0.
             Some(param) if layer.r#type() == kinds[1] => param.num_classes() as usize + 1,
             _ => param.num_classes() as usize,
         };

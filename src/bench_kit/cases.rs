@@ -205,7 +205,7 @@ pub(super) fn cases_where<T: Element>(
 
 struct CaseList<'d, T: Element> {
     device: &'d AnyDevice,
-    /// Returns whether the list gets the cases of a kernel.
+    /// Returns whether the cases of a kernel are added to the list.
     selects: &'d dyn Fn(&str) -> bool,
     cases: Vec<Case<T>>,
 }

@@ -35,7 +35,8 @@ const MIN_NOISE: f64 = 0.10;
 /// precisely measured case is found in a run with many noisy cases.
 const MAX_RUN_NOISE: f64 = 0.15;
 
-/// Compares the cases that occur in both runs, in descending order of the ratio of times.
+/// Returns the changes of the cases that occur in both runs, in descending order of the ratio of
+/// times.
 ///
 /// The noise of a case is the sum of the relative half-widths of both confidence intervals, at least
 /// 10 %. The noise is also at least the median change of all cases plus five times their spread, up to
@@ -93,8 +94,9 @@ mod tests {
     use crate::op::RngKey;
     use rand_core::Rng;
 
-    /// Returns records of 500 cases, whose true times `factor` multiplies. Each median has normally
-    /// distributed noise of 1.5 %, which drifts by 3 % from run to run, and 30 samples' interval.
+    /// Returns records of 500 cases: `factor` scales the true time of each case, and `drift` scales
+    /// all times. Each median has normally distributed noise of 1.5 %, and each interval is ±2 % of
+    /// the median.
     fn run(seed: u64, drift: f64, factor: impl Fn(usize) -> f64) -> Vec<Record> {
         let mut rng = RngKey::new(seed).rng();
         let mut uniform = move || f64::from(rng.next_u32()) / f64::from(u32::MAX);

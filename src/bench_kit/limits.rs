@@ -15,14 +15,15 @@ use crate::{
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// Peak rates of a device, by measurement: floating-point operations per second by element type, and
-/// bytes per second by cache level.
+/// Measured peak rates of a device: floating-point operations per second by element type, and bytes
+/// per second by cache level.
 ///
 /// The arithmetic peak of a device whose kernels run on the host is the rate of multiply-adds on
 /// registers, on all threads of the device. 16-bit elements have the peak rate of `f32`, in which
 /// the kernels compute. The arithmetic peak of another device is the rate of its `gemm` with 1024
 /// rows. The bandwidth of a level is that of the fastest of `copy`, `axpy` and `dot`, with operands
-/// that fill half of the level. Rates of kernels that fall back to the host are omitted.
+/// that together fill half of a cache, or that have 256 MiB for the main memory. Rates of kernels
+/// that fall back to the host are omitted.
 ///
 /// ```no_run
 /// use cortado::{CpuDevice, bench_kit::{Limits, Work}};
@@ -36,7 +37,7 @@ use std::time::Duration;
 pub struct Limits {
     /// Name of the device, with its number of threads.
     pub device: String,
-    /// Names of element types, and floating-point operations per second.
+    /// Names of element types, each with the peak rate in floating-point operations per second.
     pub flops: Vec<(String, f64)>,
     /// Levels of memory, in ascending order of size.
     pub levels: Vec<Level>,
@@ -96,7 +97,8 @@ impl Limits {
 
     /// Returns the least time in seconds that a case with this work needs at the peak rates: the
     /// longer of the time of its arithmetic and the time of its memory accesses (roofline model,
-    /// Williams et al., 2009). Returns `None` if neither peak rate is known.
+    /// Williams et al., 2009). Returns `None` if neither peak rate is known, or if the case neither
+    /// computes nor moves bytes.
     pub fn seconds(&self, element: &str, work: Work) -> Option<f64> {
         let flops = self.flops.iter().find(|(name, _)| name == element).map(|(_, rate)| *rate);
         let arithmetic = flops.map(|rate| work.flops as f64 / rate);
@@ -127,8 +129,8 @@ impl Limits {
     }
 }
 
-/// Returns the names and capacities of the memory levels of a device. Each thread has its own L1
-/// and L2 cache.
+/// Returns the names and capacities of the memory levels of a device. The capacities of L1 and L2
+/// are those of all threads together, because each thread is assumed to have its own.
 fn capacities(device: &AnyDevice) -> Vec<(String, u64)> {
     let threads = device.host_workers().count() as u64;
     let caches = if device.host_mapping().is_some() { cache_levels() } else { Vec::new() };
@@ -138,8 +140,9 @@ fn capacities(device: &AnyDevice) -> Vec<(String, u64)> {
     caches.into_iter().map(capacity).chain([("memory".into(), u64::MAX)]).collect()
 }
 
-/// Returns the highest rate of the multiply-adds `run`, on all threads of the device at once. `run`
-/// takes a number of repeats and returns the number of floating-point operations.
+/// Returns the highest measured rate of `run`, which computes multiply-adds, on all threads of the
+/// device at once. `run` takes a number of repeats and returns the number of floating-point
+/// operations.
 fn multiply_add_rate(device: &AnyDevice, run: fn(usize) -> u64) -> Result<f64> {
     const REPEATS: usize = 20_000;
     let (workers, flops) = (device.host_workers(), run(1) * REPEATS as u64);
@@ -164,15 +167,16 @@ fn gemm_rate<T: Element>(device: &AnyDevice) -> Result<Option<f64>> {
             native_seconds(device, || device.gemm(&op, a.view(), b.view(), c.view_mut()))?;
         Ok(seconds.map(|seconds| op.flops() as f64 / seconds))
     };
-    // The small product reveals a fallback without the time of the large one.
+    // The small product detects a fallback, without the time that the large product would take on
+    // the host.
     match native(16)? {
         Some(_) => native(1024),
         None => Ok(None),
     }
 }
 
-/// Returns the bandwidth of the fastest of three kernels whose operands have `bytes` bytes, or
-/// `None` if all of them fall back to the host.
+/// Returns the bandwidth of the fastest of three kernels whose operands have `bytes` bytes in
+/// total, or `None` if all of them fall back to the host.
 fn bandwidth(device: &AnyDevice, bytes: usize) -> Result<Option<f64>> {
     let len = (bytes / 8).max(1);
     let [x, y] = operands::<f32, 2>(device, len)?;

@@ -3,8 +3,8 @@
 use crate::host::simd_instruction_set;
 use std::{fs, thread};
 
-/// Returns names and values that describe the machine on which the program runs. Values that the
-/// system does not tell are omitted.
+/// Returns names and values that describe the machine on which the program runs. Omits values that
+/// the system does not report.
 pub(super) fn machine() -> Vec<(String, String)> {
     let cpu_info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let field = |name: &str| {
@@ -27,8 +27,8 @@ pub(super) fn machine() -> Vec<(String, String)> {
     rows.into_iter().filter_map(row).collect()
 }
 
-/// Returns the levels and the sizes in bytes of the data caches of the first processor, on Linux, in
-/// ascending order. Returns nothing on other systems.
+/// Returns the levels and the sizes in bytes of the data caches of the first processor, on Linux,
+/// in ascending order. Returns an empty list on other systems.
 pub(super) fn cache_levels() -> Vec<(u64, u64)> {
     let read = |index: usize, name: &str| {
         let path = format!("/sys/devices/system/cpu/cpu0/cache/index{index}/{name}");

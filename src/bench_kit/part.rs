@@ -57,8 +57,8 @@ impl Part {
         }));
     }
 
-    /// Reads all parts in `folder`, in the order of their names. Returns nothing if the folder is
-    /// missing.
+    /// Reads all parts in `folder`, in the order of their names. Returns an empty list if the
+    /// folder is missing.
     pub(super) fn read_all(folder: &Path) -> Result<Vec<Self>> {
         let with_path = |error| Error::io(folder, error);
         let entries = match fs::read_dir(folder) {

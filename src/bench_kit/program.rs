@@ -38,7 +38,8 @@ struct Options {
     sampling: Sampling,
     json: bool,
     save_baseline: bool,
-    /// Texts of which a case's name must contain one; empty to select all cases.
+    /// Selects the cases whose names contain at least one of these texts; empty to select all
+    /// cases.
     filters: Vec<String>,
 }
 
@@ -71,7 +72,7 @@ impl Options {
                 _ => options.filters.push(arg),
             }
         }
-        // `cargo test` passes no `--bench`.
+        // `cargo bench` passes `--bench`, and `cargo test` does not.
         if test || !bench {
             options.sampling = Sampling::ONCE;
         }
@@ -88,7 +89,7 @@ impl Bench {
     /// `--save-baseline`, `--test` and filters.
     ///
     /// # Errors
-    /// [`Error::InvalidData`] for an unknown flag, with the usage.
+    /// Returns [`Error::InvalidData`], with the usage, for an unknown flag.
     pub fn from_args(name: &str) -> Result<Self> {
         let options = Options::parse(env::args().skip(1))?;
         Ok(Self { part: Part::new(name), options })
@@ -99,7 +100,7 @@ impl Bench {
         self.options.sampling == Sampling::ONCE
     }
 
-    /// Returns whether standard output must have only JSON objects.
+    /// Returns whether standard output must contain only JSON objects.
     pub fn is_json(&self) -> bool {
         self.options.json
     }
@@ -213,7 +214,8 @@ impl Bench {
         self.print(&sizes.to_string());
     }
 
-    /// Prints a summary, stores the results as a part of the report, and writes the page.
+    /// Prints a summary, stores the results as a part of the report, and writes the page; stores
+    /// and writes nothing in a test or with filters.
     ///
     /// # Errors
     /// Returns an error if a file of the report cannot be read or written.
@@ -282,7 +284,8 @@ pub fn report(device: &impl Device) -> Result<PathBuf> {
     bench.part.store(&report_folder(), false)
 }
 
-/// Returns the name of a device with only characters that a file name may have.
+/// Returns the name of a file for the results of a device: `device-`, and the letters, digits and
+/// hyphens of the device's name.
 fn file_name(device: &str) -> String {
     let name: String = device.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').collect();
     format!("device-{name}")

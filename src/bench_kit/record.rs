@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// Measured time of one benchmark case, with its work and the time that the hardware needs at least.
+/// Measured time of one benchmark case, with its work and the least time that the peak rates of the
+/// device allow.
 ///
 /// ```
 /// use cortado::bench_kit::Record;
@@ -44,14 +45,15 @@ pub struct Record {
 }
 
 impl Record {
-    /// Returns the speed as a percentage of the speed at which the measured peak rates allow the
-    /// case to run. A value above 100 is noise, or the operands came from a faster cache level.
+    /// Returns the speed as a percentage of the speed at the limit: `100 · limit_seconds /
+    /// seconds`, or `None` without a limit. A value above 100 results from noise, or from operands
+    /// in a faster cache level.
     pub fn percent_of_limit(&self) -> Option<f64> {
         self.limit_seconds.filter(|limit| *limit > 0.0).map(|limit| 100.0 * limit / self.seconds)
     }
 
     /// Formats the rate: GFLOP/s for a case that computes more than it moves, GB/s for other cases,
-    /// and a sentence for a case that does neither.
+    /// and `copies nothing` for a case that does neither.
     pub fn rate(&self) -> String {
         let giga = |work: u64| work as f64 / self.seconds / 1e9;
         match (self.flops, self.bytes) {
@@ -81,8 +83,8 @@ impl Record {
         })
     }
 
-    /// Reads a record from a JSON object. Returns `None` if a field is missing, has the wrong type
-    /// or is not a time.
+    /// Reads a record from a JSON object. Returns `None` if a field other than `size` and
+    /// `limit_seconds` is missing or has the wrong type, or if a time is not positive.
     pub fn from_json(value: &Value) -> Option<Self> {
         let text = |name: &str| Some(value[name].as_str()?.to_owned());
         let time = |value: &Value| value.as_f64().filter(|seconds| *seconds > 0.0);

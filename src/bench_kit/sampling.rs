@@ -24,13 +24,14 @@ pub struct Sampling {
 impl Sampling {
     /// One sample of one run, for a test of the benchmark itself.
     pub const ONCE: Self = Self { samples: 1, sample_time: Duration::ZERO };
-    /// About 10 ms per case.
+    /// Short sampling, of about 10 ms per case.
     pub const QUICK: Self = Self { samples: 9, sample_time: Duration::from_micros(1100) };
-    /// About 150 ms per case.
+    /// Full sampling, of about 150 ms per case.
     pub const FULL: Self = Self { samples: 30, sample_time: Duration::from_millis(5) };
 
-    /// Measures the time of one call of `run`, after a warm-up call. One sample times several runs
-    /// together, because a single run can be shorter than the resolution of the clock.
+    /// Measures the time of one call of `run`, after a warm-up call; [`ONCE`](Self::ONCE) has no
+    /// warm-up call. One sample times several runs together, because a single run can be shorter
+    /// than the resolution of the clock.
     ///
     /// # Errors
     /// Returns the error of the first call that fails.
@@ -69,8 +70,8 @@ impl Samples {
     }
 
     /// Returns a 95 % confidence interval of the median. The ends are order statistics with ranks
-    /// `n/2 ± 0.98·√n`, which assumes no distribution of the times (Conover, "Practical
-    /// Nonparametric Statistics", section 3.2).
+    /// `n/2 ± 0.98·√n`, which needs no assumption about the distribution of the times (Conover,
+    /// "Practical Nonparametric Statistics", section 3.2).
     pub fn interval(&self) -> [Duration; 2] {
         let half_width = 0.98 * (self.seconds.len() as f64).sqrt();
         let middle = self.seconds.len() as f64 / 2.0;

@@ -12,8 +12,8 @@ use std::{
 
 impl Part {
     /// Stores the part in `folder`, writes the page `index.html` of all parts in `folder`, and
-    /// returns the path of the page. With `as_baseline`, later pages also compare the part with
-    /// these results. All files are written atomically.
+    /// returns the path of the page. If `as_baseline` is true, also stores the part as the baseline
+    /// with which later pages compare this program's results. All files are written atomically.
     ///
     /// # Errors
     /// Returns an error if a file cannot be read or written, or if a stored part is damaged.

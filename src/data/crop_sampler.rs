@@ -8,7 +8,7 @@ use crate::{
 };
 use rand_core::Rng;
 
-/// Largest number of attempts of all samplers together.
+/// Largest sum of `max_trials` of all samplers.
 const MAX_TRIALS: u64 = 100_000;
 
 /// The samplers of a layer, each of which draws crops of an image.
@@ -88,14 +88,14 @@ fn draw(sampler: &BatchSampler, rng: &mut impl Rng) -> [f32; 4] {
     };
     let scale = uniform(sampler.min_scale(), sampler.max_scale());
     let ratio = uniform(sampler.min_aspect_ratio(), sampler.max_aspect_ratio());
-    // Bounds of the ratio within which both sides of the crop are at most 1.
+    // Limit the ratio to the range in which both sides of the crop are at most 1.
     let ratio = ratio.max(scale * scale).min(1.0 / (scale * scale));
     let (width, height) = (scale * ratio.sqrt(), scale / ratio.sqrt());
     let (left, top) = (uniform(0.0, 1.0 - width), uniform(0.0, 1.0 - height));
     [left, top, left + width, top + height]
 }
 
-/// Returns whether a crop satisfies all bounds of a constraint for one of the boxes.
+/// Returns whether a crop satisfies all bounds of a constraint for at least one of the boxes.
 fn satisfies(constraint: &SampleConstraint, crop: [f32; 4], boxes: &[AnnotatedBox]) -> bool {
     let c = constraint;
     let bounds = [

@@ -124,9 +124,9 @@ impl DataTransformer {
         Ok(())
     }
 
-    /// Returns the part of the record with the number `number` that
-    /// [`transform`](Self::transform) crops, as fractions of the record's size (left, top, right,
-    /// bottom), and whether the part is mirrored.
+    /// Returns the region that [`transform`](Self::transform) cuts out of the record with the
+    /// number `number`, as fractions of the record's size (left, top, right, bottom), and whether
+    /// `transform` mirrors the region.
     ///
     /// # Errors
     /// Returns any error from [`output_shape`](Self::output_shape).

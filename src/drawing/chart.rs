@@ -8,8 +8,8 @@ use crate::error::{Error, Result};
 use plotters::prelude::*;
 use std::fmt::Write;
 
-/// Colors of the series of a chart, in the order of the series. A page with another background may
-/// replace them by CSS rules.
+/// Colors of the series of a chart, in the order of the series. A page with another background can
+/// override them with CSS rules.
 pub const COLORS: [&str; 6] = ["#1F5FBF", "#B3261E", "#2F6F4F", "#8A5A00", "#6B4FA0", "#52606D"];
 
 /// Color of axes and labels: the last of [`COLORS`].
@@ -54,9 +54,9 @@ pub enum AxisScale {
     /// Logarithmic if all values are positive and span more than a factor of 50, otherwise linear.
     #[default]
     Automatic,
-    /// Linear for any values.
+    /// Always linear.
     Linear,
-    /// Logarithmic for any values.
+    /// Always logarithmic.
     Logarithmic,
 }
 
@@ -115,7 +115,8 @@ impl Chart {
         ))
     }
 
-    /// Returns the legend as SVG text, and its height in pixels. The entries are in rows.
+    /// Returns the legend as SVG text, and its height in pixels. The entries wrap to a new row at
+    /// `width`.
     fn legend(&self, width: f64) -> (String, f64) {
         let (mut svg, mut x, mut y) = (String::new(), 4.0, LEGEND_ROW / 2.0);
         for (index, series) in self.series.iter().enumerate() {
@@ -175,7 +176,7 @@ impl Chart {
             let color = color(index);
             let points = series.points.iter().filter(|point| is_drawn(point));
             let points: Vec<_> = points.map(|&[x, y]| (x, y)).collect();
-            // A circle at the last point makes a line with only one point visible.
+            // A line with only one point would be invisible without a circle at its last point.
             let circles = match series.mark {
                 Mark::Dots => &points[..],
                 Mark::Line => &points[points.len().saturating_sub(1)..],

@@ -1,7 +1,7 @@
 //! Drawings as SVG images: charts, whose axes and curves the crate `plotters` draws, and documents.
 //!
-//! The command's plots and drawings and the report of [`bench_kit`](crate::bench_kit) use this
-//! module.
+//! The plots and drawings of the command `cortado` and the report of
+//! [`bench_kit`](crate::bench_kit) use this module.
 
 mod chart;
 mod document;

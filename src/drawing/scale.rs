@@ -12,7 +12,7 @@ pub(super) struct Scale {
 }
 
 impl Scale {
-    /// Returns a scale from the least to the largest of the finite `values`. A logarithmic scale
+    /// Returns a scale from the smallest to the largest of the finite `values`. A logarithmic scale
     /// ignores values that are not positive.
     pub(super) fn of(values: impl Iterator<Item = f64>, logarithmic: bool) -> Self {
         let values = values.filter(|v| v.is_finite() && (!logarithmic || *v > 0.0));
@@ -20,7 +20,8 @@ impl Scale {
         let (low, high) = values.fold(bounds, |(low, high), v| (low.min(v), high.max(v)));
         match low < high {
             true => Self { low, high, logarithmic },
-            // If all values are equal, the axis covers one unit, or the decade around the value.
+            // If all values are equal, a linear axis covers one unit, and a logarithmic axis about
+            // one decade around the value.
             false if low.is_finite() && logarithmic => {
                 Self { low: low / 3.0, high: low * 3.0, logarithmic }
             }
@@ -29,7 +30,8 @@ impl Scale {
         }
     }
 
-    /// Returns whether positive values that span more than a factor of 50 need a logarithmic scale.
+    /// Returns whether `values` need a logarithmic scale: all of them are positive, and they span
+    /// more than a factor of 50.
     pub(super) fn needs_logarithm(values: impl Iterator<Item = f64>) -> bool {
         let scale = Self::of(values, false);
         scale.low > 0.0 && scale.high > 50.0 * scale.low

@@ -10,17 +10,18 @@ use std::time::{Duration, Instant};
 /// A layer whose tops hold batches of images and the boxes around the objects in them, from a
 /// database of `AnnotatedDatum` messages.
 ///
-/// The first top has the shape batch × channels × height × width. The second top, which is optional,
-/// has the shape `1 × 1 × n × 8`: one row for each of the `n` boxes of the batch, with the index of
-/// the image in the batch, the label, the number of the object, the left, top, right and bottom
-/// edges as fractions of the image's size, and whether the object is difficult (0 or 1). A batch
-/// without boxes has one row of −1.
+/// The first top has the shape batch × channels × height × width. The second top, which is
+/// optional, has the shape `1 × 1 × n × 8`: one row for each of the `n` boxes of the batch, with
+/// the index of the image in the batch, the label, the number of the object, the left, top, right
+/// and bottom edges as fractions of the image's size, and whether the object is difficult (0 or 1).
+/// For a batch without boxes, the second top has one row, whose values are all −1.
 ///
 /// `data_param` has the fields `source`, `batch_size` and `rand_skip`. The transformation of an
 /// image has these steps:
 /// 1. Each `batch_sampler` of `annotated_data_param` draws crops with a random scale, ratio and
 ///    position, until `max_sample` crops satisfy `sample_constraint` for one of the boxes, or
-///    `max_trials` crops have been drawn. One of all these crops replaces the image.
+///    `max_trials` crops have been drawn. A random one of the crops that satisfy their sampler's
+///    constraint replaces the image; without such a crop, the image remains whole.
 /// 2. `resize_param` of `transform_param` resizes the image, with the `resize_mode` `WARP` and the
 ///    `interp_mode` `LINEAR`.
 /// 3. `crop_size`, `mirror`, `mean_file`, `mean_value` and `scale` have the same effect as in the
@@ -33,13 +34,13 @@ use std::time::{Duration, Instant};
 ///
 /// The AnnotatedData layer comes from the SSD fork of Caffe (weiliu89/caffe, branch ssd), where its
 /// field `annotated_data_param` has the number 200. cortado does not support `distort_param`,
-/// `expand_param`, `noise_param`, `crop_h`, `crop_w` and the other modes of `resize_param`, and
-/// refuses each by its name. cortado takes every record as an image with boxes, and ignores
-/// `label_map_file` and `anno_type`. In the fork, a crop can satisfy a `sample_constraint` of
-/// several kinds of bounds although it violates one of them.
+/// `expand_param`, `noise_param`, `crop_h`, `crop_w` and the other modes of `resize_param`; each
+/// causes an error that names the field. cortado treats every record as an image with boxes, and
+/// ignores `label_map_file` and `anno_type`. In the fork, a crop can satisfy a `sample_constraint`
+/// with several kinds of bounds although the crop violates one of them.
 ///
-/// A thread reads and decodes the records ahead. The net's thread transforms them, in `reshape`,
-/// because the number of boxes differs from batch to batch.
+/// A thread reads and decodes the records ahead. The thread that runs the net transforms them, in
+/// `reshape`, because the number of boxes differs from batch to batch.
 ///
 /// ```no_run
 /// use cortado::{prelude::*, proto::parse_text};
@@ -65,7 +66,7 @@ pub struct AnnotatedDataLayer<T: Element> {
     batch_size: usize,
     /// The next batch, which `reshape` prepares and the forward pass consumes.
     batch: Option<Batch<T>>,
-    /// The first record of the next batch.
+    /// The number of the first record of the next batch.
     next_record: u64,
     wait_time: Duration,
 }
@@ -81,7 +82,7 @@ struct Records {
 }
 
 impl Records {
-    /// Starts to read at the shard's first record whose number is at least `first`.
+    /// Starts a reader at the shard's first record whose number is at least `first`.
     fn start(&self, first: u64) -> Result<DataReader> {
         let mut source = self.sources.open(&self.source)?;
         source.set_color(self.color);
@@ -186,7 +187,7 @@ impl<T: Element> AnnotatedDataLayer<T> {
     }
 }
 
-/// Returns the row of a box in the image with the index `item`.
+/// Returns the second top's row for a box in the image with the index `item`.
 fn row(item: usize, found: &AnnotatedBox) -> [f32; ROW_LEN] {
     let [left, top, right, bottom] = found.edges;
     let difficult = if found.is_difficult { 1.0 } else { 0.0 };

@@ -2,20 +2,21 @@
 
 use super::detection_boxes::{Box, BoxCoder};
 
-/// Smallest overlap of two boxes that can be matched.
+/// Overlap above which two boxes can be matched.
 const MIN_OVERLAP: f32 = 1e-6;
 
 /// The rule by which boxes are matched.
 pub(super) struct Matcher {
-    /// Whether a labelled box can have several boxes that overlap it enough.
+    /// Whether a labelled box can be matched with several boxes that overlap it enough.
     pub(super) is_per_prediction: bool,
-    /// Smallest overlap of a box with the labelled box after each labelled box has one box.
+    /// Smallest overlap at which a further box is matched with a labelled box, once each labelled
+    /// box has one box.
     pub(super) overlap_threshold: f32,
     /// Whether boxes that extend beyond the image are ignored.
     pub(super) ignores_crossing: bool,
 }
 
-/// The labelled box of a box.
+/// The labelled box with which a box is matched, if any.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Match {
     None,
@@ -27,15 +28,16 @@ pub(super) enum Match {
 
 /// The result of a matching.
 pub(super) struct Matches {
-    /// The labelled box of each box.
+    /// The match of each box.
     pub(super) objects: Vec<Match>,
-    /// The overlap of each box with its labelled box, or the largest overlap with a labelled box.
+    /// The overlap of each box with its labelled box or, without one, the largest overlap with any
+    /// labelled box.
     pub(super) overlaps: Vec<f32>,
 }
 
 impl Matches {
-    /// Keeps only the matches with labelled boxes for which `keeps` returns true; no box is ignored
-    /// any longer.
+    /// Keeps only the matches with labelled boxes for which `keeps` returns true. All other boxes,
+    /// including ignored ones, become [`Match::None`].
     pub(super) fn retain(&mut self, keeps: impl Fn(usize) -> bool) {
         for object in &mut self.objects {
             if !matches!(*object, Match::Object(i) if keeps(i)) {
@@ -44,7 +46,7 @@ impl Matches {
         }
     }
 
-    /// Returns the indices of all boxes with a labelled box, and the indices of the labelled boxes.
+    /// Returns pairs of the index of a matched box and the index of its labelled box.
     pub(super) fn pairs(&self) -> impl Iterator<Item = (usize, usize)> {
         self.objects.iter().enumerate().filter_map(|(i, object)| match object {
             Match::Object(object) => Some((i, *object)),
@@ -60,7 +62,8 @@ impl Matcher {
     /// of the remaining boxes and labelled boxes, until each labelled box has a box or overlaps no
     /// remaining box. If [`is_per_prediction`](Self::is_per_prediction), each remaining box then
     /// gets the labelled box with the largest overlap, if it is at least
-    /// [`overlap_threshold`](Self::overlap_threshold). Of equal overlaps, the first counts.
+    /// [`overlap_threshold`](Self::overlap_threshold). Of pairs with equal overlaps, the one whose
+    /// box comes first is matched first.
     pub(super) fn matches(
         &self,
         coder: &BoxCoder,

@@ -11,7 +11,7 @@ use std::ops::RangeInclusive;
 /// The left, top, right and bottom edges of a box.
 pub(super) type Box = [f32; 4];
 
-/// Returns the number of prior boxes in a blob of the layer PriorBox with the shape `priors`.
+/// Returns the number of prior boxes in the top of a PriorBox layer with the shape `priors`.
 ///
 /// # Errors
 /// Returns [`Error::Shape`] unless the shape is `1 × channels × 4·n`.
@@ -96,7 +96,7 @@ impl BoxCoder {
         })
     }
 
-    /// Returns the offsets of which [`decode`](Self::decode) makes the box `target`.
+    /// Returns the offsets that [`decode`](Self::decode) converts to the box `target`.
     ///
     /// # Errors
     /// Returns [`Error::InvalidData`] like [`decode`](Self::decode), or if a variance is not

@@ -11,7 +11,7 @@ use crate::proto::{DetectionEvaluateParameter, LayerState, prior_box_parameter::
 use std::collections::BTreeMap;
 
 /// Compares detected boxes with labelled boxes, to compute the average precision of a detection
-/// net. A solver with the `eval_type` `detection` computes the mean average precision of the top.
+/// net. A solver with the `eval_type` `detection` computes the mean average precision from the top.
 ///
 /// The bottoms are the rows of a [DetectionOutput](super::DetectionOutputLayer) layer, and labelled
 /// boxes in the format of the layer AnnotatedData. The top has the shape `1 × 1 × rows × 5`:
@@ -25,17 +25,19 @@ use std::collections::BTreeMap;
 /// is a true positive for the same labelled box. Otherwise, it is a false positive. The overlap is
 /// the area of the intersection divided by the area of the union. With `evaluate_difficult_gt:
 /// false`, labelled boxes that are marked as difficult are not counted, and a detected box that
-/// overlaps one enough is neither a true nor a false positive.
+/// overlaps such a box enough is neither a true nor a false positive.
 ///
 /// With `name_size_file`, a text file with the name, the height and the width of each image of the
-/// data set in order, the layer compares boxes in pixels of the original image, whose width and
-/// height are one pixel larger than the difference of the edges. `resize_param` then says how the
-/// images were resized. The layer takes the size of image `i` of a batch `i` lines after the first
-/// line of the batch. The next batch starts after the last image that has a row in a bottom.
+/// data set in order, the layer compares boxes in pixels of the original image. The width and the
+/// height of such a box are one pixel larger than the differences of its edges. `resize_param` then
+/// says how the images were resized. The layer reads the size of image `i` of a batch from the line
+/// that is `i` lines after the first line of the batch. The first line of the next batch follows
+/// the line of the last image that has a row in a bottom.
 ///
 /// The DetectionEvaluate layer comes from the SSD fork of Caffe (weiliu89/caffe, branch ssd), where
-/// its field `detection_evaluate_param` has the number 205. The fork counts only images with
-/// detected boxes in `name_size_file`, and so takes the wrong sizes after an image without one.
+/// its field `detection_evaluate_param` has the number 205. The fork advances in `name_size_file`
+/// only for images with detected boxes, and so uses the wrong sizes after an image without detected
+/// boxes.
 ///
 /// The number of rows depends on the values of the bottoms, so the layer compares the boxes on the
 /// host, in `reshape`. The first `reshape` finds no boxes, because the bottoms have no values yet.
@@ -66,9 +68,9 @@ pub struct DetectionEvaluateLayer {
     /// The index of the first image of the next batch in `sizes`.
     next_image: usize,
     has_reshaped: bool,
-    /// The rows of the top, and the number of images of the batch; the forward pass, and not
-    /// `reshape`, returns the error, because a net is also reshaped before the layer's bottoms have
-    /// values.
+    /// The rows of the top and the number of images of the batch, or an error, which the forward
+    /// pass and not `reshape` returns, because a net is also reshaped before the layer's bottoms
+    /// have values.
     result: Result<(Vec<f32>, usize)>,
 }
 
@@ -173,7 +175,7 @@ impl DetectionEvaluateLayer {
             let count = objects.values().flatten().filter(counts).count();
             rows.extend([-1.0, label as f32, count as f32, -1.0, -1.0]);
         }
-        // Boxes in pixels are one pixel wider than the difference of their edges.
+        // Boxes in pixels are one pixel wider and higher than the differences of their edges.
         let edge = if self.sizes.is_some() { 1.0 } else { 0.0 };
         let coder = BoxCoder { code: CodeType::Corner, has_scaled_offsets: false, edge };
         for (image, detections) in detections {
@@ -211,7 +213,7 @@ impl DetectionEvaluateLayer {
         Ok((rows, image_count))
     }
 
-    /// Returns whether the layer counts an object.
+    /// Returns whether the layer counts the labelled box `object`.
     fn counts(&self, object: &super::labelled_boxes::LabelledBox) -> bool {
         self.counts_difficult || !object.is_difficult
     }

@@ -13,7 +13,7 @@ pub(super) fn offset_loss(kind: LocLossType, difference: f64) -> (f64, f64) {
     }
 }
 
-/// Returns the loss of the scores of a prior box, whose classes `targets` have the target 1.
+/// Returns the loss of the scores of a prior box, where the classes `targets` have the target 1.
 pub(super) fn score_loss(kind: ConfLossType, scores: &[f64], targets: &[usize]) -> f64 {
     match kind {
         ConfLossType::Softmax => {

@@ -1,4 +1,5 @@
-//! Mining of hard examples: the selection of the prior boxes whose losses a detection net minimizes.
+//! Mining of hard examples: the selection of the prior boxes whose losses the training of a
+//! detection net minimizes.
 
 use super::{
     box_matching::{Match, Matches},
@@ -7,12 +8,12 @@ use super::{
 };
 use crate::proto::{MultiBoxLossParameter, multi_box_loss_parameter::MiningType};
 
-/// Area below which a box is never selected after a suppression of overlapping boxes.
+/// Smallest area of a box that can be selected if overlapping boxes are suppressed.
 const MIN_AREA: f32 = 1e-5;
 
 /// The rule by which prior boxes are selected.
 pub(super) struct HardExamples {
-    /// Number of selected prior boxes.
+    /// Kind and number of the prior boxes to select.
     size: Size,
     suppression: Option<Suppression>,
     /// Whether the suppression compares prior boxes instead of predicted boxes.
@@ -34,7 +35,7 @@ pub(super) struct Candidates<'a> {
 }
 
 impl HardExamples {
-    /// Reads the fields of the mining; returns `None` for the `mining_type` `NONE`.
+    /// Reads the fields that configure the mining; returns `None` for the `mining_type` `NONE`.
     ///
     /// # Errors
     /// Returns [`Error::InvalidData`], which names the field, if a field has an invalid value.
@@ -55,7 +56,7 @@ impl HardExamples {
             },
         };
         let suppression = match &param.nms_param {
-            // The fork suppresses nothing with a threshold of 0.
+            // As in the fork, a threshold of 0 disables the suppression.
             Some(nms) if nms.nms_threshold() != 0.0 => {
                 Some(Suppression::new(f32::NEG_INFINITY, nms)?)
             }
@@ -69,9 +70,10 @@ impl HardExamples {
         matches!(self.size, Size::Examples { .. })
     }
 
-    /// Selects the prior boxes with the largest losses. Removes the matches that are not selected
-    /// from `matches` if the rule selects among all prior boxes, and returns the selected prior
-    /// boxes without a labelled box in ascending order. `predicted` returns the predicted boxes.
+    /// Selects the prior boxes with the largest losses. If the rule selects among all prior boxes,
+    /// removes the matches of the prior boxes that are not selected from `matches`. Returns the
+    /// selected prior boxes without a labelled box in ascending order. `predicted` returns the
+    /// predicted boxes.
     ///
     /// # Errors
     /// Returns any error from `predicted`.

@@ -25,8 +25,8 @@ enum Resize {
 }
 
 impl ImageSizes {
-    /// Reads the sizes from a text file: the name, the height and the width of each image, one image
-    /// a line. Empty lines are ignored.
+    /// Reads the sizes from a text file: the name, the height and the width of each image, one
+    /// image per line. Empty lines are ignored.
     ///
     /// # Errors
     /// Returns [`Error::Io`]; [`Error::InvalidData`], which names the file and the line, for a line
@@ -65,15 +65,16 @@ impl ImageSizes {
     }
 
     /// Converts edges from fractions of the resized image to pixels of image `index` before it was
-    /// resized, and clips them to the image. Indices beyond the last image start again with the
-    /// first one.
+    /// resized, and clips them to the image. An index beyond the last image wraps around to the
+    /// first image.
     pub(super) fn in_pixels(&self, index: usize, edges: Box) -> Box {
         let size = self.sizes[index % self.sizes.len()];
         let fractions = match self.resize {
             Resize::Stretched => edges,
             Resize::Padded { aspect } => {
                 let image_aspect = size[0] / size[1];
-                // The fractions of the resized image that the image covers.
+                // The fractions of the resized image's width and height that the original image
+                // covers.
                 let covered = match image_aspect > aspect {
                     true => [1.0, aspect / image_aspect],
                     false => [image_aspect / aspect, 1.0],

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 /// Width and height of a chart, in pixels.
 const SIZE: [f64; 2] = [440.0, 300.0];
 
-/// Wraps the figures of a section, if it has any.
+/// Wraps the figures of a section in a grid; empty if the section has no figures.
 fn grid(figures: &str) -> String {
     match figures {
         "" => String::new(),
@@ -22,7 +22,7 @@ fn grid(figures: &str) -> String {
 }
 
 /// Returns a roofline for each device and element type whose peak rates are known: each kernel at
-/// each size is a dot at its rate over its arithmetic intensity.
+/// each size is a dot, with the arithmetic intensity on the x axis and the rate on the y axis.
 pub(super) fn roofline_charts(parts: &[Part]) -> Result<String> {
     let mut groups: BTreeMap<(&str, &str), Vec<&Record>> = BTreeMap::new();
     for record in parts.iter().flat_map(|part| &part.records) {

@@ -38,8 +38,8 @@ pub(super) fn document(content: &str) -> String {
     )
 }
 
-/// Returns a section with a title, an introduction and its content, which is HTML; empty if the
-/// section has neither introduction nor content.
+/// Returns a section with a title, an introduction and its content, which is HTML; without content,
+/// the section says that no results are stored.
 pub(super) fn section(title: &str, introduction: &str, content: &str) -> String {
     let content = if content.is_empty() { "<p>No results are stored.</p>" } else { content };
     let (title, introduction) = (escape_xml(title), escape_xml(introduction));
@@ -68,7 +68,7 @@ pub(super) fn table(header: &[&str], rows: &[Vec<String>]) -> String {
     html + "</tbody></table></div>\n"
 }
 
-/// Returns content that opens on a click on `title`.
+/// Returns an element that shows `content` after a click on `title`.
 pub(super) fn details(title: &str, content: &str) -> String {
     format!("<details><summary>{}</summary>\n{content}</details>\n", escape_xml(title))
 }

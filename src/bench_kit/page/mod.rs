@@ -30,7 +30,7 @@ pub(super) fn page(parts: &[Part], baseline: &[Part]) -> Result<String> {
     Ok(document(&sections.concat()))
 }
 
-/// Describes the machine of the part that was stored with most properties.
+/// Describes the machine of the part that was stored with the most properties.
 fn machine_section(parts: &[Part]) -> String {
     let machine = parts.iter().map(|part| &part.machine).max_by_key(|machine| machine.len());
     let rows = machine.into_iter().flatten().map(|(name, value)| row([name, value]));
@@ -179,7 +179,7 @@ mod tests {
         assert!(page.contains("1 of 2 cases changed") && page.contains("+20 %"), "{page}");
         let charts = page.matches("<figure>").count();
         assert!(charts >= 2 && page.matches("<summary>").count() >= charts);
-        // Nothing is loaded: the only address is the name of the SVG format.
+        // The page loads nothing: its only URL is the namespace of SVG.
         assert_eq!(page.matches("http").count(), page.matches(SVG_NAMESPACE).count());
     }
 }

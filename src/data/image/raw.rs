@@ -16,7 +16,7 @@ pub(super) enum RawError {
     /// The error message of a decoder in another crate.
     Decoder(String),
     Unsupported(String),
-    /// The image needs more memory than the limit for its file, or than the machine has.
+    /// The image needs more memory than the limit for its file allows, or than the machine has.
     TooLarge(Error),
 }
 

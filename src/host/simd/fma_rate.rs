@@ -10,7 +10,7 @@ use std::hint::black_box;
 /// needs eight; twelve sums and two operands fit in 16 registers.
 const SUMS: usize = 12;
 
-/// Adds each of [`SUMS`] vectors `repeats` times, by one multiply-add each.
+/// Applies `repeats` multiply-adds to each of [`SUMS`] vectors.
 struct MultiplyAdds<'a, S> {
     repeats: usize,
     /// Receives a value that depends on all sums, so that the compiler does not remove the loop.
@@ -62,7 +62,7 @@ mod tests {
             let [single, double] = [multiply_adds::<f32>(5), multiply_adds::<f64>(5)];
             assert!(single > 0 && single % (2 * SUMS as u64 * 5) == 0);
             // A register has half as many lanes for elements of twice the size; the portable vector
-            // has four lanes of either.
+            // has four lanes for either size.
             assert!(single == 2 * double || single == double);
         });
     }

@@ -33,7 +33,7 @@ pub(super) fn decode(
             }
             (0, len) => {
                 let row = cursor.rest(&mut indices, len)?;
-                // The indices take a multiple of two bytes.
+                // The file pads the indices to a multiple of two bytes.
                 for pair in 0..(len * bits).div_ceil(16) {
                     for (offset, byte) in [byte()?, byte()?].into_iter().enumerate() {
                         let start = (2 * pair + offset) * 8 / bits;

@@ -116,7 +116,7 @@ fn damaged_files_are_rejected_without_a_panic() {
             let _ = Image::decode(&bytes, Color::AsStored);
         }
     }
-    // Byte 30 of a BMP file starts the field for the compression. 4 is JPEG.
+    // The compression field of a BMP file starts at byte 30. The value 4 stands for JPEG.
     let mut compressed = fs::read(folder().join("bits8.bmp")).unwrap();
     compressed[30] = 4;
     let text = Image::decode(&compressed, Color::Bgr).unwrap_err().to_string();
@@ -129,7 +129,8 @@ fn damaged_files_are_rejected_without_a_panic() {
     assert_eq!(text, "unknown image format: neither JPEG, PNG, BMP, PBM, PGM nor PPM");
 }
 
-/// Returns the error for a JPEG file of `tests/images` after a change.
+/// Returns the error message for the JPEG file `file` of `tests/images` after `change` has changed
+/// its bytes.
 fn jpeg_error(file: &str, change: impl FnOnce(&mut Vec<u8>)) -> String {
     let mut bytes = fs::read(folder().join(file)).unwrap();
     change(&mut bytes);
@@ -184,7 +185,7 @@ fn unsupported_and_damaged_jpeg_files_are_refused_with_the_reason() {
     }
 }
 
-/// Cameras and old programs omit the marker at the end, or write zeros before a marker.
+/// Some cameras and old programs omit the marker at the end, or write zeros before a marker.
 #[test]
 fn a_jpeg_file_without_the_last_marker_or_with_zeros_before_a_marker_can_be_read() {
     let bytes = fs::read(folder().join("color.jpg")).unwrap();

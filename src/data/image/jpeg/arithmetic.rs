@@ -17,7 +17,7 @@ struct Decisions<'a> {
     interval: u32,
     /// The code register. Its upper 16 bits are compared with the interval.
     code: u32,
-    /// The number of bits that can be shifted before the next byte is read.
+    /// The number of bits by which `code` can be shifted before the next byte must be read.
     count: u32,
     /// Whether the decoder has read past the end of the file.
     is_truncated: bool,
@@ -57,8 +57,8 @@ impl<'a> Decisions<'a> {
         self.count = 8;
     }
 
-    /// Decodes a decision. `state` holds the index of the probability, and the more probable
-    /// decision in the highest bit.
+    /// Decodes a decision. The low 7 bits of `state` are an index into [`STATES`], and the highest
+    /// bit is the more probable decision.
     fn decide(&mut self, state: &mut u8) -> bool {
         let (estimate, next_if_less, next_if_more, switches) = STATES[usize::from(*state & 0x7F)];
         let more_probable = *state >> 7;
@@ -103,7 +103,8 @@ pub(super) type TableIndices = [usize; 2];
 #[derive(Clone, Copy, Default)]
 struct Previous {
     value: i32,
-    /// The first state of the next difference, which depends on the size of the last difference.
+    /// The index of the first state for the next difference, which depends on the sign and the size
+    /// of the last difference.
     context: usize,
 }
 
@@ -169,7 +170,7 @@ impl<'a> ArithmeticDecoder<'a> {
         Ok(previous.value)
     }
 
-    /// Decodes the first bits of AC coefficients (figure F.20).
+    /// Decodes the AC coefficients of a band without their lowest `band.shift` bits (figure F.20).
     fn ac(&mut self, slot: usize, band: Band, block: &mut Block) -> Result<(), RawError> {
         let table = self.tables[slot][1];
         let (states, decisions) = (&mut self.ac_states[table], &mut self.decisions);
@@ -239,7 +240,8 @@ impl Entropy for ArithmeticDecoder<'_> {
     fn ac_refine(&mut self, band: Band, block: &mut Block) -> Result<(), RawError> {
         let bit = 1 << band.shift;
         let (states, decisions) = (&mut self.ac_states[self.tables[0][1]], &mut self.decisions);
-        // The end of the band can only follow the last coefficient that is already nonzero.
+        // The end of the band is coded only after the last coefficient that earlier scans made
+        // nonzero.
         let last = (1..=band.end).rev().find(|&index| block[ZIGZAG[index]] != 0).unwrap_or(0);
         let mut index = band.start;
         while index <= band.end {
@@ -279,14 +281,14 @@ impl Entropy for ArithmeticDecoder<'_> {
 
 const TOO_MANY: RawError = RawError::Damaged("a block has too many coefficients");
 
-/// Doubles a magnitude, which must stay below 2¹⁵.
+/// Doubles a magnitude. Fails if the result is not below 2¹⁵.
 fn double(magnitude: i32) -> Result<i32, RawError> {
     let doubled = 2 * magnitude;
     (doubled < 1 << 15).then_some(doubled).ok_or(RawError::Damaged("a coefficient is too large"))
 }
 
-/// Decodes the bits below the highest bit of `magnitude`, and returns the number plus 1
-/// (figure F.24).
+/// Decodes the bits below the highest bit of `magnitude`, and returns `magnitude` with these bits,
+/// plus 1 (figure F.24).
 fn low_bits(decisions: &mut Decisions<'_>, state: &mut u8, magnitude: i32) -> i32 {
     let (mut value, mut bit) = (magnitude, magnitude >> 1);
     while bit > 0 {

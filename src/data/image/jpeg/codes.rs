@@ -2,7 +2,7 @@
 
 use super::{super::raw::RawError, segments::TRUNCATED};
 
-/// The length in bits of the codes that one table look-up decodes.
+/// Largest length, in bits, of a code that one table look-up decodes.
 const LOOKUP_BITS: u32 = 9;
 const MAX_CODE_BITS: u32 = 16;
 
@@ -19,8 +19,8 @@ pub(super) struct HuffmanTable {
 }
 
 impl HuffmanTable {
-    /// Returns the table with `counts[i]` codes of `i + 1` bits, or `None` if there are more codes
-    /// than bit patterns.
+    /// Returns the table with `counts[i]` codes of `i + 1` bits, or `None` if JPEG allows no such
+    /// codes or `symbols` is too short.
     pub(super) fn new(counts: &[u8; 16], symbols: &[u8]) -> Option<Self> {
         let mut table = Self {
             lookup: [(0, 0); 1 << LOOKUP_BITS],
@@ -41,7 +41,7 @@ impl HuffmanTable {
                 code += 1;
                 index += 1;
             }
-            // No code consists of ones only.
+            // JPEG allows no code that consists of ones only.
             if count > 0 && code >= 1 << bits {
                 return None;
             }
@@ -52,12 +52,12 @@ impl HuffmanTable {
     }
 }
 
-/// A reader of the bits between two markers. Zeros follow the last bit.
+/// A reader of the bits between two markers. The reader returns zeros after the last bit.
 pub(super) struct Bits<'a> {
     pub(super) bytes: &'a [u8],
     /// The position of the next byte.
     pub(super) at: usize,
-    /// The next bits, from the highest bit on.
+    /// The next bits, the first of which is the highest bit.
     buffer: u64,
     /// The number of valid bits in the buffer.
     count: u32,
@@ -76,7 +76,7 @@ impl<'a> Bits<'a> {
         let word = self.bytes.get(self.at..).and_then(|rest| rest.first_chunk());
         if let Some(word) = word {
             let word = u64::from_be_bytes(*word);
-            // Whether any byte is 0xFF, which starts a marker or a stuffed zero.
+            // Nonzero if any byte is 0xFF, which starts a marker or precedes a stuffed zero.
             let ones = (!word).wrapping_sub(0x0101_0101_0101_0101) & word & 0x8080_8080_8080_8080;
             if ones == 0 {
                 self.buffer |= word >> self.count;
@@ -120,7 +120,8 @@ impl<'a> Bits<'a> {
         value
     }
 
-    /// Returns `bits` bits, of which there are at most 16.
+    /// Returns and consumes the next `bits` bits, of which there are at most 16. Refills the buffer
+    /// if necessary.
     pub(super) fn number(&mut self, bits: u32) -> u32 {
         if self.count < bits {
             self.refill();

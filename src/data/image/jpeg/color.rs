@@ -14,7 +14,7 @@ pub(super) enum ColorSpace {
     Ycck,
 }
 
-/// What the application segments of a file say about its color space.
+/// Information about the color space of a file from its application segments.
 #[derive(Default)]
 pub(super) struct ColorHints {
     /// Whether the file has a JFIF segment.
@@ -24,7 +24,7 @@ pub(super) struct ColorHints {
 }
 
 impl ColorHints {
-    /// Reads an APP0 or an APP14 segment.
+    /// Reads a JFIF segment (APP0) or an Adobe segment (APP14), and ignores other segments.
     pub(super) fn read(&mut self, marker: u8, data: &[u8]) {
         match (marker, data) {
             (0xE0, [b'J', b'F', b'I', b'F', 0, ..]) if data.len() >= 14 => self.is_jfif = true,
@@ -106,8 +106,9 @@ impl ColorSpace {
         }
     }
 
-    /// Converts a pixel with black to red, green and blue like OpenCV: the four values are stored
-    /// inverted, as Adobe's programs write them, and the result is `k - (255 - c)·k/256`.
+    /// Converts a CMYK or YCCK pixel to red, green and blue like OpenCV: the file stores cyan,
+    /// magenta, yellow and black inverted, as Adobe's programs write them, and each result is `k -
+    /// (255 - c)·k/256`.
     #[inline(always)]
     fn without_black(self, [c, m, y, k]: [u8; 4]) -> [u8; 3] {
         let colors = match self {

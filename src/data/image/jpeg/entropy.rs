@@ -2,7 +2,7 @@
 
 use super::{super::raw::RawError, zigzag::Block};
 
-/// The coefficients that a progressive scan decodes.
+/// The range of coefficients that a scan decodes, and the lowest of their bits.
 #[derive(Clone, Copy)]
 pub(super) struct Band {
     /// The first and the last index of the coefficients, in the order of the file.
@@ -17,7 +17,7 @@ pub(super) trait Entropy {
     /// Skips a restart marker and resets the state of the decoder.
     fn restart(&mut self) -> Result<(), RawError>;
 
-    /// Decodes all coefficients of a block of zeros.
+    /// Decodes all coefficients of a block into `block`, which must hold zeros.
     fn sequential(&mut self, slot: usize, block: &mut Block) -> Result<(), RawError>;
 
     /// Decodes the DC coefficient of a block without its lowest `shift` bits.
@@ -26,15 +26,15 @@ pub(super) trait Entropy {
     /// Decodes the bit `shift` of the DC coefficient.
     fn dc_refine(&mut self, shift: u32, block: &mut Block) -> Result<(), RawError>;
 
-    /// Decodes AC coefficients without their lowest bits.
+    /// Decodes the AC coefficients of a band without their lowest `band.shift` bits.
     fn ac_first(&mut self, band: Band, block: &mut Block) -> Result<(), RawError>;
 
-    /// Decodes one more bit of AC coefficients.
+    /// Decodes one more bit of the AC coefficients of a band.
     fn ac_refine(&mut self, band: Band, block: &mut Block) -> Result<(), RawError>;
 
-    /// Fails if the decoder has used more data than the file has.
+    /// Fails if the coded data were too short for the coefficients decoded so far.
     fn check_end(&self) -> Result<(), RawError>;
 
-    /// Returns a position in the file that is not after the next marker.
+    /// Returns a position in the file at or before the next marker.
     fn position(&self) -> usize;
 }

@@ -24,11 +24,11 @@ pub(super) struct Component {
     pub(super) sampling: [usize; 2],
     /// The index of the quantization table.
     pub(super) quantization: usize,
-    /// The number of samples.
+    /// The number of samples along each axis.
     pub(super) size: [usize; 2],
     /// The number of blocks that contain samples of the image.
     pub(super) blocks: [usize; 2],
-    /// The number of blocks in whole MCUs.
+    /// The number of blocks, rounded up to whole MCUs.
     pub(super) padded_blocks: [usize; 2],
 }
 

@@ -42,7 +42,8 @@ impl<'a> HuffmanDecoder<'a> {
         Ok(self.dc[slot])
     }
 
-    /// Reads one more bit of the nonzero coefficient `value`.
+    /// Reads one more bit of the nonzero coefficient `value`. If the bit is 1, adds `bit` to the
+    /// magnitude of `value`.
     fn correct(&mut self, value: &mut i16, bit: i16) {
         if self.bits.number(1) == 1 && *value & bit == 0 {
             *value = value.wrapping_add(if *value >= 0 { bit } else { -bit });

@@ -11,7 +11,7 @@ const FACTOR_BITS: usize = 13;
 /// The number of fractional bits of the values between the two passes.
 const PASS_BITS: usize = 2;
 
-/// Wraps around, because the values of a damaged file may overflow.
+/// A number that wraps around, because the values of a damaged file may overflow.
 type Value = Wrapping<i32>;
 
 const fn factor(value: f64) -> Value {

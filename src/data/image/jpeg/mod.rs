@@ -70,7 +70,7 @@ pub(super) fn decode(
     Err(TRUNCATED)
 }
 
-/// Decodes the scans of an image. The marker of the first scan has been read.
+/// Decodes the scans of an image. `segments` is at the position after the marker of the first scan.
 fn scans(
     mut segments: Segments<'_>,
     mut tables: Tables,

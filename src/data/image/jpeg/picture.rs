@@ -23,14 +23,14 @@ pub(super) struct Picture {
     components: Vec<Content>,
 }
 
-/// The content of a component.
+/// The decoded data of a component.
 #[derive(Default)]
 struct Content {
-    /// The quantization table at the component's first scan.
+    /// The quantization table that is in effect at the component's first scan.
     quantization: Option<Quantization>,
     /// The coefficients of all blocks, in a progressive file.
     coefficients: Box<[Block]>,
-    /// The samples, unless the output does not need this component.
+    /// The samples, in a sequential file, unless the output does not need this component.
     plane: Option<Plane>,
 }
 
@@ -59,8 +59,8 @@ impl Picture {
         !self.frame.is_progressive && self.progress.has_all_components()
     }
 
-    /// Decodes the scan whose coded data start at the position `at` of the file. Returns the
-    /// position after the coded data.
+    /// Decodes the scan whose coded data start at the position `at` of the file. Returns a position
+    /// at or before the marker that follows the coded data.
     pub(super) fn add_scan(
         &mut self,
         scan: &Scan,
@@ -166,7 +166,7 @@ impl Picture {
 }
 
 impl Content {
-    /// Returns the samples, which are computed from the coefficients of a progressive file.
+    /// Returns the samples. For a progressive file, computes them from the coefficients.
     fn take_plane(&mut self, component: &Component) -> Result<Plane, RawError> {
         if let Some(plane) = self.plane.take() {
             return Ok(plane);

@@ -14,7 +14,7 @@ use zerocopy::FromZeros;
 pub(super) struct Plane {
     samples: Box<[u8]>,
     stride: usize,
-    /// The number of rows and columns of the image.
+    /// The number of rows and columns of samples, without those that fill up the blocks.
     size: [usize; 2],
 }
 
@@ -25,15 +25,14 @@ impl Plane {
         Ok(Self { samples: zeros(rows * columns)?, stride: columns, size: component.size })
     }
 
-    /// Returns the samples of a row. A row above or below the image is the nearest row of the
-    /// image.
+    /// Returns the samples of a row. For a row below the image, returns the last row of the image.
     #[inline(always)]
     pub(super) fn row(&self, row: usize) -> &[u8] {
         let row = row.min(self.size[0] - 1);
         &self.samples[row * self.stride..][..self.size[1]]
     }
 
-    /// Computes the samples of a block.
+    /// Computes and stores the samples of the block in row `row` and column `column` of the blocks.
     pub(super) fn store(
         &mut self,
         [row, column]: [usize; 2],

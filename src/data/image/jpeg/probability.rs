@@ -2,7 +2,7 @@
 
 /// For each state, the probability of the less probable decision, the next state after the less
 /// probable and after the more probable decision, and 1 if the less probable decision becomes the
-/// more probable. The probabilities are multiples of 0.75 / 2¹⁵.
+/// more probable one once it has occurred. The probabilities are multiples of 0.75 / 2¹⁵.
 pub(super) const STATES: [(u16, u8, u8, u8); 114] = [
     (0x5a1d, 1, 1, 1),
     (0x2586, 14, 2, 0),

@@ -21,7 +21,7 @@ pub(super) struct Tables {
 pub(super) struct Conditioning {
     /// The bounds of small differences between DC coefficients, as exponents of 2.
     pub(super) dc_bounds: [[u8; 2]; 16],
-    /// The index of the last AC coefficient of low frequency.
+    /// The index of the last AC coefficient that is decoded with the states for low frequencies.
     pub(super) ac_bound: [u8; 16],
 }
 
@@ -60,7 +60,8 @@ impl Tables {
             let (symbols, rest) = rest.split_at_checked(len).ok_or(INVALID_HUFFMAN)?;
             let class = self.huffman.get_mut(usize::from(kind >> 4)).ok_or(INVALID_HUFFMAN)?;
             let table = class.get_mut(usize::from(kind & 15)).ok_or(INVALID_HUFFMAN)?;
-            // The symbol of a DC coefficient is the number of bits of its value.
+            // The symbol of a DC coefficient is the number of bits of its difference from the
+            // previous one.
             if kind >> 4 == 0 && symbols.iter().any(|&bits| bits > 15) {
                 return Err(INVALID_HUFFMAN);
             }

@@ -8,7 +8,8 @@ use super::{
 /// The computation of the rows of a component at full resolution.
 pub(super) struct Upsampling {
     method: Method,
-    /// Weighted sums of two rows, with the first and the last sum repeated.
+    /// Weighted sums of two rows of samples, or the samples of one row, with the first and the last
+    /// value repeated.
     sums: Vec<u16>,
     row: Vec<u8>,
 }
@@ -17,13 +18,14 @@ pub(super) struct Upsampling {
 enum Method {
     /// Repeats each sample by a factor along each axis.
     Repeat([usize; 2]),
-    /// Interpolates linearly, along the axes of the flags, between the centers of the samples.
+    /// Interpolates linearly between the centers of the samples, along each axis whose flag is
+    /// true.
     Linear([bool; 2]),
 }
 
 impl Upsampling {
-    /// Selects the method like libjpeg: linear interpolation for factors of 1 and 2, unless the
-    /// component is narrow.
+    /// Selects the method like libjpeg: linear interpolation if one factor is 2 and the other is 1
+    /// or 2, unless the component has half the image's width and at most two columns.
     pub(super) fn of(component: &Component, frame: &Frame) -> Self {
         let factors = [0, 1].map(|axis| frame.max_sampling[axis] / component.sampling[axis]);
         let method = match factors {
@@ -69,8 +71,8 @@ impl Upsampling {
         &self.row
     }
 
-    /// Computes two values of the row from each sum: three times the sum, plus the neighbour on the
-    /// same side, plus `bias`, divided by `2^shift`.
+    /// Computes two values of the row, a left and a right one, from each sum: three times the sum,
+    /// plus the sum next to it on the value's side, plus `bias`, divided by `2^shift`.
     #[inline(always)]
     fn double_columns(&mut self, bias: [u16; 2], shift: u32) {
         let last = self.sums.len() - 1;

@@ -6,10 +6,12 @@ use ::png::Info;
 /// that OpenCV passes.
 ///
 /// If a file states its gamma, libpng converts the values to linear values, computes the weighted
-/// sum, and converts the sum back. Tables with 8 bits, or with up to 11 bits for files with 16 bits,
-/// round each of these three steps.
+/// sum, and converts the sum back. libpng rounds the result of each of these three steps. For the
+/// two conversions, it uses tables with indices of 8 bits, or of up to 11 bits for files with 16
+/// bits.
 pub(super) struct GrayConversion {
-    /// The exponents of the conversions to linear values and back, unless the gamma is about 1.
+    /// The exponents of the conversions to linear values and back; `None` if the gamma is about 1
+    /// or invalid.
     exponents: Option<[f64; 2]>,
     /// The number of low bits of a value of 16 bits that the tables ignore.
     ignored_bits: u32,
@@ -18,13 +20,13 @@ pub(super) struct GrayConversion {
 impl GrayConversion {
     pub(super) fn of(info: &Info<'_>) -> Self {
         const SRGB_GAMMA: u32 = 45_455;
-        // In units of 1/100000, like the field of the file.
+        // In units of 1/100000, like the value in the file's gAMA chunk.
         let gamma = match (info.srgb, info.gama_chunk) {
             (Some(_), _) => SRGB_GAMMA,
             (None, Some(gamma)) => gamma.into_scaled(),
             (None, None) => ONE,
         };
-        // libpng stores a reciprocal in 31 bits.
+        // libpng ignores a gamma whose reciprocal does not fit in 31 bits.
         let reciprocal = (1e10 / f64::from(gamma)).round();
         let is_valid = gamma > 0 && reciprocal <= f64::from(i32::MAX);
         let exponents = [reciprocal, (1e10 / reciprocal).round()];
@@ -80,8 +82,9 @@ impl GrayConversion {
         });
         let look_up =
             |table: &[u16], value: u32| u32::from(table[(value >> self.ignored_bits) as usize]);
-        // libpng rounds gray pixels to 8 bits. The largest index of the tables that becomes `byte` is
-        // `(257·byte + 128)·max / 65535`, rounded.
+        // libpng does not convert pixels that are already gray, but only rounds them to 8 bits. The
+        // largest index of the tables that becomes `byte` is `(257·byte + 128)·max / 65535`,
+        // rounded.
         let mut rounded = vec![255; to_linear.len()];
         for byte in (0..255).rev() {
             let largest = ((257 * u32::from(byte) + 128) * max + 32_768) / 65_535;
@@ -101,7 +104,7 @@ impl GrayConversion {
 
 /// The gamma 1 in the units of a PNG file.
 const ONE: u32 = 100_000;
-/// Half of the divisor of [`weighted`].
+/// Half of the factor 32768 in the result of [`weighted`], which rounds the quotient.
 const HALF: u32 = 1 << 14;
 
 /// Returns `32768·(0.299·r + 0.587·g + 0.114·b)`.
