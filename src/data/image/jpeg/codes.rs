@@ -110,8 +110,8 @@ impl<'a> Bits<'a> {
         }
     }
 
-    /// Returns and consumes `bits` bits. The buffer must hold these bits, of which there are at
-    /// most 16.
+    /// Removes the next `bits` bits from the buffer and returns them as a number. `bits` is at most
+    /// 16 and at most `count`.
     #[inline(always)]
     fn take(&mut self, bits: u32) -> u32 {
         let value = (self.buffer >> 1 >> (63 - bits)) as u32;
@@ -120,8 +120,8 @@ impl<'a> Bits<'a> {
         value
     }
 
-    /// Returns and consumes the next `bits` bits, of which there are at most 16. Refills the buffer
-    /// if necessary.
+    /// Reads the next `bits` bits as a number, and refills the buffer if it has fewer bits. `bits`
+    /// is at most 16.
     pub(super) fn number(&mut self, bits: u32) -> u32 {
         if self.count < bits {
             self.refill();
