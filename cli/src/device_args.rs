@@ -88,15 +88,7 @@ impl DeviceArgs {
     pub(super) fn for_process(&self, rank: usize, size: usize) -> Result<Self> {
         let mut args = self.clone();
         if size > 1 && !self.gpu.is_empty() {
-            let mut names = resolve_gpus(&self.gpu, &device::device_names())?;
-            let count = names.len();
-            if rank >= count {
-                return Err(Error::InvalidData(format!(
-                    "--gpu: expected at least {size} GPUs for the {size} processes of this host, \
-                     found {count}; pass `--gpu all`, or start fewer processes on this host"
-                )));
-            }
-            args.device = names.swap_remove(rank);
+            args.device = gpu_of_process(&self.gpu, &device::device_names(), rank, size)?;
             args.gpu = Vec::new();
         }
         if self.threads == 0 {
@@ -195,6 +187,26 @@ pub(super) fn resolve_gpus(gpus: &[GpuArg], device_names: &[String]) -> Result<V
     Err(Error::InvalidData(format!("--gpu: {reason}")))
 }
 
+/// Returns the device name of the GPU for the process with index `rank` among the `size` processes
+/// of this host: the requested GPU with this index. Fails if fewer GPUs than processes are requested.
+#[cfg(feature = "mpi")]
+fn gpu_of_process(
+    gpus: &[GpuArg],
+    device_names: &[String],
+    rank: usize,
+    size: usize,
+) -> Result<String> {
+    let mut names = resolve_gpus(gpus, device_names)?;
+    let count = names.len();
+    if count < size {
+        return Err(Error::InvalidData(format!(
+            "--gpu: expected at least {size} GPUs for the {size} processes of this host, found \
+             {count}; pass `--gpu all`, or start fewer processes on this host"
+        )));
+    }
+    Ok(names.swap_remove(rank))
+}
+
 /// Returns the device name of the requested GPU. Fails unless exactly one GPU is requested.
 fn single_gpu(gpus: &[GpuArg], device_names: &[String]) -> Result<String> {
     let mut names = resolve_gpus(gpus, device_names)?;
@@ -265,5 +277,25 @@ mod tests {
             assert!(error(none, 0).contains("no GPU found, only the device cpu"));
         }
         assert!(gpu("first").is_err() && gpu("-1").is_err());
+    }
+
+    #[cfg(feature = "mpi")]
+    #[test]
+    fn each_process_of_a_host_takes_the_requested_gpu_with_its_index() {
+        let devices = ["cpu", "cuda:0", "cuda:1", "cuda:2"].map(str::to_owned);
+        let of_processes = |text: &str, size| {
+            let gpus: Vec<_> = text.split(',').map(|id| gpu(id).unwrap()).collect();
+            let of_rank = |rank| super::gpu_of_process(&gpus, &devices, rank, size);
+            (0..size).map(of_rank).collect::<Result<Vec<_>, _>>()
+        };
+        assert_eq!(of_processes("all", 2).unwrap(), ["cuda:0", "cuda:1"]);
+        assert_eq!(of_processes("2,0", 2).unwrap(), ["cuda:2", "cuda:0"]);
+        let error = of_processes("all", 4).unwrap_err().to_string();
+        assert!(
+            error.contains("at least 4 GPUs for the 4 processes of this host, found 3"),
+            "{error}"
+        );
+        assert!(of_processes("1", 2).unwrap_err().to_string().contains("found 1"));
+        assert!(of_processes("7", 2).unwrap_err().to_string().contains("cuda:7 not found"));
     }
 }
