@@ -31,7 +31,7 @@ pub(crate) trait SimdScalar: Element<Acc = Self> + Float {
 }
 
 macro_rules! simd_scalar {
-    ($scalar:ty, $vector_512:ident, $vector_256:ident) => {
+    ($scalar:ty, $vector_512:ident, $vector_256:ident, $vector_neon:ident) => {
         impl SimdScalar for $scalar {
             unsafe fn dispatch<K: SimdKernel<Self>>(kernel: K) {
                 // SAFETY: a SIMD level becomes the current level only after the features of the
@@ -43,6 +43,8 @@ macro_rules! simd_scalar {
                         SimdLevel::Avx512 => avx512::<std::arch::x86_64::$vector_512>(kernel),
                         #[cfg(target_arch = "x86_64")]
                         SimdLevel::Avx2 => avx2::<std::arch::x86_64::$vector_256>(kernel),
+                        #[cfg(target_arch = "aarch64")]
+                        SimdLevel::Neon => kernel.run::<std::arch::aarch64::$vector_neon>(),
                         SimdLevel::Portable if K::HAS_PORTABLE => kernel.run::<[Self; 4]>(),
                         SimdLevel::Portable => debug_assert!(
                             false,
@@ -54,8 +56,8 @@ macro_rules! simd_scalar {
         }
     };
 }
-simd_scalar!(f32, __m512, __m256);
-simd_scalar!(f64, __m512d, __m256d);
+simd_scalar!(f32, __m512, __m256, float32x4_t);
+simd_scalar!(f64, __m512d, __m256d, float64x2_t);
 
 /// # Safety
 /// The processor has the features in the attribute `target_feature`, and `V` needs no other

@@ -1,10 +1,7 @@
 //! SIMD level at which kernels run, and the choice at run time among the versions of a kernel, one
 //! of which is compiled for each level.
 
-use crate::host::simd::fma::FmaMode;
-#[cfg(target_arch = "x86_64")]
-use crate::host::simd::limit::SimdLimit;
-#[cfg(target_arch = "x86_64")]
+use crate::host::simd::{fma::FmaMode, limit::SimdLimit};
 use std::sync::LazyLock;
 
 /// Instruction set for which a kernel is compiled.
@@ -16,6 +13,9 @@ pub(crate) enum SimdLevel {
     /// SIMD level that requires AVX2, FMA and F16C.
     #[cfg(target_arch = "x86_64")]
     Avx2,
+    /// SIMD level that requires NEON, which every AArch64 processor has.
+    #[cfg(target_arch = "aarch64")]
+    Neon,
     /// Portable SIMD level, which requires only the features that the compilation target
     /// guarantees.
     Portable,
@@ -37,23 +37,26 @@ impl SimdLevel {
     /// allows.
     #[inline(always)]
     pub(crate) fn highest() -> Self {
+        // Detect the SIMD level only once, because checking all processor features on every call
+        // would slow down short kernels.
+        static HIGHEST: LazyLock<SimdLevel> =
+            LazyLock::new(|| SimdLevel::detect(SimdLimit::of_process()));
+        *HIGHEST
+    }
+
+    /// Returns the highest SIMD level that the processor supports and `limit` allows.
+    fn detect(limit: SimdLimit) -> Self {
         #[cfg(target_arch = "x86_64")]
-        {
-            // Detect the SIMD level only once, because checking all processor features on every
-            // call would slow down short kernels.
-            static HIGHEST: LazyLock<SimdLevel> = LazyLock::new(|| {
-                let limit = SimdLimit::of_process();
-                if limit >= SimdLimit::Avx512 && has_avx512_features() {
-                    SimdLevel::Avx512
-                } else if limit >= SimdLimit::Avx2 && has_avx2_features() {
-                    SimdLevel::Avx2
-                } else {
-                    SimdLevel::Portable
-                }
-            });
-            *HIGHEST
+        if limit >= SimdLimit::Avx512 && has_avx512_features() {
+            return Self::Avx512;
+        } else if limit >= SimdLimit::Avx2 && has_avx2_features() {
+            return Self::Avx2;
         }
-        #[cfg(not(target_arch = "x86_64"))]
+        #[cfg(target_arch = "aarch64")]
+        if limit > SimdLimit::Portable {
+            return Self::Neon;
+        }
+        let _ = limit;
         Self::Portable
     }
 }
@@ -86,8 +89,8 @@ pub(crate) fn has_avx512() -> bool {
 /// The closure `kernel` and all functions that `kernel` calls must be `#[inline(always)]`, because
 /// only inlined code is compiled for the vectors of the SIMD level. The Rust compiler neither
 /// contracts nor reorders floating-point operations, so all SIMD levels give bit-identical results.
-/// `f32::mul_add` and `f64::mul_add` are one instruction on AVX2 and AVX-512, and may be library
-/// calls, with identical rounding, at the portable level.
+/// `f32::mul_add` and `f64::mul_add` are one instruction on AVX2, AVX-512 and NEON, and may be
+/// library calls, with identical rounding, at the portable level.
 #[inline(always)]
 pub(crate) fn vectorized<R>(kernel: impl FnOnce(FmaMode) -> R) -> R {
     #[cfg(target_arch = "x86_64")]
@@ -160,6 +163,8 @@ pub fn simd_instruction_set() -> &'static str {
         SimdLevel::Avx512 => "AVX-512",
         #[cfg(target_arch = "x86_64")]
         SimdLevel::Avx2 => "AVX2",
+        #[cfg(target_arch = "aarch64")]
+        SimdLevel::Neon => "NEON",
         SimdLevel::Portable if cfg!(target_feature = "sse2") => "SSE2",
         SimdLevel::Portable if cfg!(target_feature = "neon") => "NEON",
         SimdLevel::Portable => "none",
@@ -192,6 +197,8 @@ pub(crate) fn with_each_simd_level(body: impl Fn()) {
             with_level(SimdLevel::Avx2, &body);
         }
     }
+    #[cfg(target_arch = "aarch64")]
+    with_level(SimdLevel::Neon, &body);
     with_level(SimdLevel::Portable, body);
 }
 

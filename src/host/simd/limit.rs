@@ -10,7 +10,8 @@ const LIMIT_ENV: &str = "CORTADO_SIMD";
 /// instruction sets of the lower limits.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub(crate) enum SimdLimit {
-    /// Only the instructions that the compilation target guarantees.
+    /// Only the instructions that the compilation target guarantees. On AArch64, the NEON kernels
+    /// are excluded, too.
     Portable,
     /// AVX2, FMA and F16C.
     Avx2,
@@ -51,10 +52,10 @@ impl SimdLimit {
 
 /// Limits the instruction sets of the host kernels of this process, for example to compare
 /// processors or to reproduce a result of an older processor. `name` is `portable` (only what the
-/// compilation target guarantees), `avx2` (with FMA and F16C) or `avx512` (without AMX). A limit
-/// above what the processor supports has no effect. The crate `matrixmultiply`, which computes
-/// large matrix products at the level `portable`, detects instruction sets by itself and ignores
-/// the limit.
+/// compilation target guarantees; on AArch64, without the NEON kernels), `avx2` (with FMA and F16C)
+/// or `avx512` (without AMX). A limit above what the processor supports has no effect. The crate
+/// `matrixmultiply`, which computes large matrix products at the level `portable`, detects
+/// instruction sets by itself and ignores the limit.
 ///
 /// A call overrides the environment variable `CORTADO_SIMD`, which takes the same names. Call
 /// `limit_simd` before the first kernel runs.

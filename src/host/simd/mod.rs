@@ -10,13 +10,16 @@
 //! - [`accumulator`] converts slices of 16-bit elements to `f32` and back. On AVX-512, `x86::half`
 //!   replaces the loops of `accumulator`.
 //! - [`vector`] defines the SIMD vector trait, and implements this trait portably for an array.
-//!   `x86::vector` implements the SIMD vector trait for AVX-512 and AVX2 registers.
+//!   `x86::vector` implements the SIMD vector trait for AVX-512 and AVX2 registers, and
+//!   `aarch64::vector` for NEON registers.
 //! - [`dispatch`] runs the kernels that are generic over the SIMD vector trait, which are GEMM,
 //!   packing and col2im.
 //!
 //! Results are bit-identical at all SIMD levels, except for matrix products, whose order of
 //! additions and use of FMA depend on the vector type.
 
+#[cfg(target_arch = "aarch64")]
+mod aarch64;
 pub(crate) mod accumulator;
 pub(crate) mod dispatch;
 pub(crate) mod fma;

@@ -1,7 +1,7 @@
 //! SIMD vector trait and its portable implementation, an array of four elements.
 //!
 //! The GEMM and col2im kernels are generic over [`SimdVector`]. `x86::vector` implements
-//! [`SimdVector`] for AVX-512 and AVX2 registers.
+//! [`SimdVector`] for AVX-512 and AVX2 registers, and `aarch64::vector` for NEON registers.
 
 use crate::{
     element::Element,
@@ -105,7 +105,7 @@ pub(crate) trait SimdVector: Copy {
     unsafe fn add(self, x: Self) -> Self;
     /// Returns `self · x`.
     unsafe fn mul(self, x: Self) -> Self;
-    /// Returns `self · x + y`, rounded once on x86 and twice in the portable implementation.
+    /// Returns `self · x + y`, rounded once on x86-64 and AArch64, and twice in the portable implementation.
     unsafe fn mul_add(self, x: Self, y: Self) -> Self;
     /// Returns the sum of the elements of each of the four vectors.
     unsafe fn horizontal_sum4(vectors: [Self; 4]) -> [Self::Scalar; 4];
