@@ -1,30 +1,35 @@
-//! Transformation of images with boxes: random crops, resizing, mean subtraction and mirroring.
+//! Transformation of images with boxes: random colors, borders and crops, resizing, mean
+//! subtraction and mirroring.
 
 use super::{
     annotated_box::{AnnotatedBox, area, coverage},
     crop_sampler::CropSampler,
+    distortion::ColorDistortion,
+    expansion::Expansion,
     image::Image,
+    image_changes::{ImageChanges, image_of},
     record::Record,
     transform::DataTransformer,
 };
 use crate::{
     element::Element,
-    error::{Error, Result},
+    error::Result,
     op::RngKey,
     proto::{
-        AnnotatedDataParameter, EmitConstraint, Phase, ResizeParameter, TransformationParameter,
+        AnnotatedDataParameter, EmitConstraint, Phase, TransformationParameter,
         emit_constraint::EmitType,
-        resize_parameter::{InterpMode, ResizeMode},
     },
 };
 
 /// The transformation of images with boxes of the layer AnnotatedData.
 #[derive(Clone, Debug)]
 pub(crate) struct BoxTransformer {
+    distortion: Option<ColorDistortion>,
+    expansion: Option<Expansion>,
     sampler: CropSampler,
-    /// Height and width of the resized image; `None` if images are not resized.
-    size: Option<[usize; 2]>,
+    changes: ImageChanges,
     emit: Option<EmitConstraint>,
+    /// The steps after the changes of the image.
     transformer: DataTransformer,
 }
 
@@ -32,7 +37,8 @@ impl BoxTransformer {
     /// Creates a transformer.
     ///
     /// # Errors
-    /// Returns [`Error::InvalidInput`] or [`Error::InvalidData`], which names the field, for an
+    /// Returns [`Error::InvalidInput`](crate::Error::InvalidInput) or
+    /// [`Error::InvalidData`](crate::Error::InvalidData), which names the field, for an
     /// invalid or unsupported field, and any error from [`DataTransformer::new`].
     pub(crate) fn new(
         samplers: &AnnotatedDataParameter,
@@ -40,13 +46,24 @@ impl BoxTransformer {
         phase: Phase,
         key: RngKey,
     ) -> Result<Self> {
-        let simple =
-            TransformationParameter { resize_param: None, emit_constraint: None, ..param.clone() };
+        let last_steps = TransformationParameter {
+            resize_param: None,
+            noise_param: None,
+            emit_constraint: None,
+            distort_param: None,
+            expand_param: None,
+            ..param.clone()
+        };
+        let distort = param.distort_param;
         Ok(Self {
+            distortion: distort
+                .map(|distort| ColorDistortion::new(distort, key.named_child("distort")))
+                .transpose()?,
+            expansion: Expansion::new(param, key.named_child("expand"))?,
             sampler: CropSampler::new(&samplers.batch_sampler, key.named_child("crops"))?,
-            size: param.resize_param.as_ref().map(size).transpose()?,
+            changes: ImageChanges::new(param, key)?,
             emit: param.emit_constraint,
-            transformer: DataTransformer::new(&simple, phase, key)?,
+            transformer: DataTransformer::new(&last_steps, phase, key)?,
         })
     }
 
@@ -55,8 +72,8 @@ impl BoxTransformer {
     /// record, on which the random choices depend.
     ///
     /// # Errors
-    /// Returns [`Error::InvalidInput`] for a record of floats that must be cropped or resized, and
-    /// any error of the transformation.
+    /// Returns [`Error::InvalidInput`](crate::Error::InvalidInput) for a record of floats whose image
+    /// must be changed, and any error of the transformation.
     pub(crate) fn transform<T: Element>(
         &self,
         number: u64,
@@ -65,39 +82,63 @@ impl BoxTransformer {
         boxes: &mut Vec<AnnotatedBox>,
     ) -> Result<[usize; 3]> {
         let mut found = record.boxes().to_vec();
-        let crop = self.sampler.crop(number, &found);
-        let mut changed = Record::default();
-        if crop.is_some() || self.size.is_some() {
-            let mut image = Image::of_record(record).ok_or_else(|| {
-                Error::invalid_input(
-                    "transform_param",
-                    "`resize_param` and `batch_sampler` need records of 8-bit images",
-                )
-            })?;
-            if let Some(crop) = crop {
-                let (part, region) = part(&image, crop)?;
-                (image, found) = (part, self.project(region, &found));
+        let cropped = self.crop(number, record, &mut found)?;
+        let cropped = cropped.as_ref().unwrap_or(record);
+        let changed = self.changes.apply_to_record(number, cropped)?;
+        let [_, height, width] = cropped.shape();
+        if let Some(resize) = self.changes.resize() {
+            for found in &mut found {
+                found.edges = resize.move_box(found.edges, [height, width]);
             }
-            if let Some([height, width]) = self.size {
-                image = image.resize(height, width)?;
-            }
-            image.store(&mut changed)?;
         }
-        let record = if changed.count() > 0 { &changed } else { record };
+        let record = changed.as_ref().unwrap_or(cropped);
         let shape = self.transformer.output_shape(record)?;
         let start = values.len();
         values.resize(start + shape.iter().product::<usize>(), T::default());
         self.transformer.transform(number, record, &mut values[start..])?;
         let (region, is_mirrored) = self.transformer.region(number, record)?;
-        found = self.project(region, &found);
-        if is_mirrored {
-            for found in &mut found {
+        for mut found in self.project(region, &found) {
+            if is_mirrored {
                 let [left, top, right, bottom] = found.edges;
                 found.edges = [1.0 - right, top, 1.0 - left, bottom];
             }
+            if let Some(resize) = self.changes.resize() {
+                found.edges = resize.extrapolate(found.edges, region, [height, width])?;
+            }
+            boxes.push(found);
         }
-        boxes.append(&mut found);
         Ok(shape)
+    }
+
+    /// Distorts, expands and crops the image of a record, and moves its boxes. Returns `None` if the
+    /// image does not change.
+    fn crop(
+        &self,
+        number: u64,
+        record: &Record,
+        boxes: &mut Vec<AnnotatedBox>,
+    ) -> Result<Option<Record>> {
+        let mut image = match self.distortion.is_some() || self.expansion.is_some() {
+            true => Some(image_of(record)?),
+            false => None,
+        };
+        if let (Some(distortion), Some(image)) = (&self.distortion, &mut image) {
+            distortion.apply(number, image)?;
+        }
+        if let (Some(expansion), Some(image)) = (&self.expansion, &mut image)
+            && let Some(region) = expansion.apply(number, image)?
+        {
+            *boxes = self.project(region, boxes);
+        }
+        if let Some(crop) = self.sampler.crop(number, boxes) {
+            let whole = image.take().map_or_else(|| image_of(record), Ok)?;
+            let (part, region) = part(&whole, crop)?;
+            (image, *boxes) = (Some(part), self.project(region, boxes));
+        }
+        let Some(image) = image else { return Ok(None) };
+        let mut changed = Record::default();
+        image.store(&mut changed)?;
+        Ok(Some(changed))
     }
 
     /// Returns the boxes that remain in the part `region` of an image, with edges as fractions of
@@ -125,30 +166,6 @@ impl BoxTransformer {
             }),
         }
     }
-}
-
-/// Returns the height and the width to which `resize_param` resizes images.
-fn size(param: &ResizeParameter) -> Result<[usize; 2]> {
-    let invalid = |reason: String| {
-        Err(Error::invalid_input("transform_param", format!("`resize_param`: {reason}")))
-    };
-    if param.resize_mode() != ResizeMode::Warp {
-        return invalid("only the `resize_mode` WARP is supported".into());
-    }
-    if param.prob() != 1.0 {
-        return invalid(format!("`prob` must be 1, found {}", param.prob()));
-    }
-    if param.height() == 0 || param.width() == 0 {
-        return invalid("`height` and `width` must be positive".into());
-    }
-    let is_linear = |mode: &i32| *mode == InterpMode::Linear as i32;
-    if !param.interp_mode.is_empty() && !param.interp_mode.iter().any(is_linear) {
-        return invalid("only the `interp_mode` LINEAR is supported".into());
-    }
-    if !param.interp_mode.iter().all(is_linear) {
-        log::warn!("transform_param: `resize_param`: uses `interp_mode` LINEAR for all images");
-    }
-    Ok([param.height() as usize, param.width() as usize])
 }
 
 /// Returns the part of an image that the box `crop` covers, in whole pixels, and the box, clipped to

@@ -1,6 +1,9 @@
 //! Random crops of images with boxes, as the field `batch_sampler` of AnnotatedData defines them.
 
-use super::annotated_box::{AnnotatedBox, area, coverage, intersection};
+use super::{
+    annotated_box::{AnnotatedBox, area, coverage, intersection},
+    draws,
+};
 use crate::{
     error::{Error, Result},
     op::RngKey,
@@ -74,18 +77,14 @@ impl CropSampler {
         if found.is_empty() {
             return None;
         }
-        let index = (u64::from(rng.next_u32()) * found.len() as u64) >> 32;
-        found.get(index as usize).copied()
+        found.get(draws::index(&mut rng, found.len())).copied()
     }
 }
 
 /// Draws a crop with a random scale and a random ratio of the width to the height.
 fn draw(sampler: &BatchSampler, rng: &mut impl Rng) -> [f32; 4] {
     let sampler = sampler.sampler.unwrap_or_default();
-    let mut uniform = |min: f32, max: f32| {
-        let fraction = (rng.next_u32() >> 8) as f32 / (1 << 24) as f32;
-        min + (max - min) * fraction
-    };
+    let mut uniform = |min: f32, max: f32| draws::uniform(rng, min, max);
     let scale = uniform(sampler.min_scale(), sampler.max_scale());
     let ratio = uniform(sampler.min_aspect_ratio(), sampler.max_aspect_ratio());
     // Limit the ratio to the range in which both sides of the crop are at most 1.

@@ -2,6 +2,8 @@
 
 #[cfg(feature = "image")]
 mod bmp;
+mod border;
+mod color_space;
 #[cfg(feature = "image")]
 mod decode;
 #[cfg(not(feature = "image"))]
@@ -17,9 +19,14 @@ mod png;
 mod pnm;
 #[cfg(feature = "image")]
 mod raw;
+mod noise;
 mod resize;
 
 pub use pixels::{Color, Image};
+
+pub(super) use border::Border;
+pub(super) use color_space::{bgr_of_hsv, hsv_of_bgr, scaled};
+pub(super) use resize::Interpolation;
 
 use crate::{error::Result, limits};
 #[cfg(not(feature = "image"))]
@@ -74,4 +81,38 @@ impl Image {
     pub fn resize(&self, height: usize, width: usize) -> Result<Self> {
         resize::resize(self, height, width)
     }
+
+    /// Checks that an image of `height × width` pixels is not larger than both this image and the
+    /// limit `RESIZED_LEN`.
+    ///
+    /// # Errors
+    /// Returns [`Error::InvalidData`](crate::Error::InvalidData) for a larger image.
+    pub(super) fn check_enlarged(&self, [height, width]: [usize; 2]) -> Result<()> {
+        let bytes = height.saturating_mul(width).saturating_mul(self.channels);
+        if bytes > limits::RESIZED_LEN && bytes > self.pixels.len() {
+            let limit = limits::RESIZED_LEN;
+            let reason = format!(
+                "resizing to {height} x {width} pixels needs {bytes} bytes, but the size limit for \
+                 an enlarged image is {limit} bytes"
+            );
+            return Err(crate::Error::InvalidData(reason));
+        }
+        Ok(())
+    }
+
+    /// Resizes the image like `cv::resize` with the given interpolation.
+    ///
+    /// # Errors
+    /// Returns any error from [`resize`](Self::resize).
+    pub(super) fn resize_by(
+        &self,
+        height: usize,
+        width: usize,
+        interpolation: Interpolation,
+    ) -> Result<Self> {
+        resize::resize_by(self, height, width, interpolation)
+    }
 }
+
+#[cfg(test)]
+mod opencv_tests;

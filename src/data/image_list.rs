@@ -54,8 +54,17 @@ impl ImageList {
     pub fn open(path: impl AsRef<Path>, root: impl Into<String>) -> Result<Self> {
         let path = path.as_ref();
         let files = read_list(path)?;
-        Ok(Self {
-            name: format!("images of {}", path.display()),
+        Ok(Self::of_files(format!("images of {}", path.display()), root, files))
+    }
+
+    /// Creates a source of the given files with their labels, which errors call `name`.
+    pub(super) fn of_files(
+        name: String,
+        root: impl Into<String>,
+        files: Vec<(String, i32)>,
+    ) -> Self {
+        Self {
+            name,
             root: root.into(),
             files,
             color: Color::Bgr,
@@ -64,7 +73,7 @@ impl ImageList {
             order: Vec::new(),
             next: 0,
             epoch: 0,
-        })
+        }
     }
 
     /// Makes the source resize all images to `height × width` pixels.
@@ -155,16 +164,7 @@ impl Source for ImageList {
 /// Resizes an image. Fails if the result is larger than both the original and the limit
 /// `RESIZED_LEN`.
 fn resize_image(image: &Image, [height, width]: [usize; 2]) -> Result<Image> {
-    let [channels, ..] = image.shape();
-    let bytes = height.saturating_mul(width).saturating_mul(channels);
-    if bytes > limits::RESIZED_LEN && bytes > image.shape().iter().product() {
-        let limit = limits::RESIZED_LEN;
-        let reason = format!(
-            "resizing to {height} x {width} pixels needs {bytes} bytes, but the size \
-             limit for an enlarged image is {limit} bytes"
-        );
-        return Err(Error::InvalidData(reason));
-    }
+    image.check_enlarged([height, width])?;
     image.resize(height, width)
 }
 

@@ -1,6 +1,9 @@
 //! Caffe's data transformation: mean subtraction, scaling, cropping and mirroring.
 
-use super::record::{Record, RecordValues};
+use super::{
+    image_changes::ImageChanges,
+    record::{Record, RecordValues},
+};
 use crate::{
     blob::Blob,
     device::CpuDevice,
@@ -18,6 +21,11 @@ use crate::{
 ///   exclusive.
 /// - `crop_size` crops a square: at a random position during training, in the centre in the TEST
 ///   phase.
+/// - `crop_h` and `crop_w`, which come from the SSD fork of Caffe, crop a rectangle in the same way.
+/// - `resize_param` and `noise_param`, which come from the SSD fork, change 8-bit images before all
+///   other steps; the documentation of [`AnnotatedDataLayer`](crate::layer::AnnotatedDataLayer)
+///   describes the fields. As in the fork, `distort_param`, `expand_param` and `emit_constraint`
+///   have no effect here.
 /// - As in Caffe, `mirror` flips each record left to right with probability ½ in both phases.
 ///
 /// Random choices depend only on the key and the record's number, so that results are bit-identical
@@ -39,7 +47,10 @@ use crate::{
 pub struct DataTransformer {
     scale: f32,
     mirror: bool,
-    crop_size: usize,
+    /// Height and width of the crop; 0 without a crop.
+    crop_size: [usize; 2],
+    /// Resizing and noise.
+    changes: ImageChanges,
     mean: Mean,
     phase: Phase,
     key: RngKey,
@@ -71,15 +82,22 @@ impl DataTransformer {
     ///
     /// # Errors
     /// Returns [`Error::InvalidInput`] if both `mean_file` and `mean_value` are set or the mean
-    /// file does not have the shape of one image. Returns [`Error::InvalidInput`], which names the
-    /// field, if `param` sets a field of the SSD fork, because the transformer supports none of
-    /// them. Returns any error from reading the mean file.
+    /// file does not have the shape of one image, and for an invalid or unsupported field of
+    /// `resize_param` or `noise_param`. Returns any error from reading the mean file.
     pub fn new(param: &TransformationParameter, phase: Phase, key: RngKey) -> Result<Self> {
-        check_without_ssd_fields(param)?;
+        warn_of_ignored_fields(param);
         let mean = Mean::from_param(param)?;
-        let crop_size = usize::try_from(param.crop_size())
-            .map_err(|_| invalid(format!("`crop_size` {} is too large", param.crop_size())))?;
-        Ok(Self { scale: param.scale(), mirror: param.mirror(), crop_size, mean, phase, key })
+        let changes = ImageChanges::new(param, key)?;
+        let crop_size = crop_size(param)?;
+        Ok(Self {
+            scale: param.scale(),
+            mirror: param.mirror(),
+            crop_size,
+            changes,
+            mean,
+            phase,
+            key,
+        })
     }
 
     /// Returns the number of channels, the height and the width of the transformed `record`.
@@ -90,19 +108,28 @@ impl DataTransformer {
     /// shape.
     #[doc(alias = "InferBlobShape")]
     pub fn output_shape(&self, record: &Record) -> Result<[usize; 3]> {
-        let [channels, height, width] = record.shape();
+        self.shape_after_crop(self.changes.output_shape(record.shape()))
+    }
+
+    /// Returns the shape of the crop of a changed record of the given shape.
+    fn shape_after_crop(&self, from: [usize; 3]) -> Result<[usize; 3]> {
+        let [channels, height, width] = from;
         let size = format_args!("{channels} x {height} x {width}");
-        self.mean.check_covers(record.shape())?;
-        match &self.mean {
-            Mean::Image { file, shape, .. } if *shape != record.shape() => {
-                Err(mean_shape_error(file, *shape, record.shape()))
+        self.mean.check_covers(from)?;
+        match (&self.mean, self.crop_size) {
+            (Mean::Image { file, shape, .. }, _) if *shape != from => {
+                Err(mean_shape_error(file, *shape, from))
             }
-            _ if self.crop_size > height.min(width) => {
-                let crop = self.crop_size;
-                Err(invalid(format!("`crop_size` {crop} is too large for a record of {size}")))
-            }
-            _ if self.crop_size > 0 => Ok([channels, self.crop_size, self.crop_size]),
-            _ => Ok(record.shape()),
+            (_, [0, 0]) => Ok(from),
+            (_, [rows, columns]) if rows > height || columns > width => Err(invalid(match rows {
+                _ if rows == columns => {
+                    format!("`crop_size` {rows} is too large for a record of {size}")
+                }
+                _ => format!(
+                    "`crop_h` {rows} and `crop_w` {columns} are too large for a record of {size}"
+                ),
+            })),
+            (_, [rows, columns]) => Ok([channels, rows, columns]),
         }
     }
 
@@ -114,7 +141,9 @@ impl DataTransformer {
     /// the length of `y` matches the output shape.
     #[doc(alias = "Transform")]
     pub fn transform<T: Element>(&self, number: u64, record: &Record, y: &mut [T]) -> Result<()> {
-        let shape = self.output_shape(record)?;
+        let changed = self.changes.apply_to_record(number, record)?;
+        let record = changed.as_ref().unwrap_or(record);
+        let shape = self.shape_after_crop(record.shape())?;
         check_len("transform", "y", shape.iter().product(), y.len())?;
         let crop = self.crop(number, record.shape(), shape);
         match record.values() {
@@ -131,8 +160,9 @@ impl DataTransformer {
     /// # Errors
     /// Returns any error from [`output_shape`](Self::output_shape).
     pub(super) fn region(&self, number: u64, record: &Record) -> Result<([f32; 4], bool)> {
-        let [_, height, width] = record.shape();
-        let crop = self.crop(number, record.shape(), self.output_shape(record)?);
+        let from = self.changes.output_shape(record.shape());
+        let [_, height, width] = from;
+        let crop = self.crop(number, from, self.shape_after_crop(from)?);
         let [rows, columns] = [height as f32, width as f32];
         let region = [
             crop.left as f32 / columns,
@@ -231,22 +261,31 @@ impl Sample for f32 {
     }
 }
 
-/// Returns an error if `param` sets a field of the SSD fork, such as `resize_param`.
-fn check_without_ssd_fields(param: &TransformationParameter) -> Result<()> {
+/// Returns the height and the width of the crop, which are 0 without a crop.
+fn crop_size(param: &TransformationParameter) -> Result<[usize; 2]> {
+    let extent = |field: &str, value: u32| {
+        usize::try_from(value).map_err(|_| invalid(format!("`{field}` {value} is too large")))
+    };
+    match (param.crop_size(), param.crop_h(), param.crop_w()) {
+        (0, 0, 0) => Ok([0, 0]),
+        (0, 0, _) | (0, _, 0) => Err(invalid("set both `crop_h` and `crop_w`, or neither")),
+        (0, height, width) => Ok([extent("crop_h", height)?, extent("crop_w", width)?]),
+        (side, ..) => Ok([extent("crop_size", side)?; 2]),
+    }
+}
+
+/// Warns of fields of the SSD fork that have an effect only on images with boxes.
+fn warn_of_ignored_fields(param: &TransformationParameter) {
     let fields = [
-        ("resize_param", param.resize_param.is_some()),
-        ("noise_param", param.noise_param.is_some()),
         ("emit_constraint", param.emit_constraint.is_some()),
-        ("crop_h", param.crop_h.is_some()),
-        ("crop_w", param.crop_w.is_some()),
         ("distort_param", param.distort_param.is_some()),
         ("expand_param", param.expand_param.is_some()),
     ];
-    match fields.iter().find(|(_, is_set)| *is_set) {
-        Some((field, _)) => Err(invalid(format!(
-            "`{field}` of the SSD fork is not supported; transform the images beforehand"
-        ))),
-        None => Ok(()),
+    for (field, _) in fields.iter().filter(|(_, is_set)| *is_set) {
+        log::warn!(
+            "transform_param: `{field}` has no effect, as in the SSD fork, except in a layer \
+             AnnotatedData"
+        );
     }
 }
 

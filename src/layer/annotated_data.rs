@@ -1,11 +1,11 @@
 //! The AnnotatedData layer, which reads images with boxes around objects.
 
-use super::{labelled_boxes::ROW_LEN, position, prelude::*, shard::Shard};
+use super::{labelled_boxes::ROW_LEN, prelude::*, record_batches::RecordBatches};
 use crate::{
-    data::{AnnotatedBox, BoxTransformer, Color, DataReader, SourceRegistry},
+    data::{AnnotatedBox, BoxTransformer, Color},
     proto::LayerState,
 };
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A layer whose tops hold batches of images and the boxes around the objects in them, from a
 /// database of `AnnotatedDatum` messages.
@@ -18,26 +18,44 @@ use std::time::{Duration, Instant};
 ///
 /// `data_param` has the fields `source`, `batch_size` and `rand_skip`. The transformation of an
 /// image has these steps:
-/// 1. Each `batch_sampler` of `annotated_data_param` draws crops with a random scale, ratio and
+/// 1. `distort_param` of `transform_param` changes the colors at random: the brightness by up to
+///    `brightness_delta`, the contrast and the saturation by a factor, and the hue by up to
+///    `hue_delta`, in units of two degrees, each with its own probability. The contrast changes
+///    before the saturation and the hue or after them, at random. With the probability
+///    `random_order_prob`, the channels get a random order.
+/// 2. With the probability `prob`, `expand_param` puts the image at a random position in a larger
+///    image, up to `max_expand_ratio` times as wide and high, whose other pixels are `mean_value`.
+/// 3. Each `batch_sampler` of `annotated_data_param` draws crops with a random scale, ratio and
 ///    position, until `max_sample` crops satisfy `sample_constraint` for one of the boxes, or
 ///    `max_trials` crops have been drawn. A random one of the crops that satisfy their sampler's
 ///    constraint replaces the image; without such a crop, the image remains whole.
-/// 2. `resize_param` of `transform_param` resizes the image, with the `resize_mode` `WARP` and the
-///    `interp_mode` `LINEAR`.
-/// 3. `crop_size`, `mirror`, `mean_file`, `mean_value` and `scale` have the same effect as in the
-///    layer [Data](super::DataLayer).
+/// 4. `resize_param` resizes the image, with one of the `interp_mode`s, drawn at random. The
+///    `resize_mode` `WARP` changes the aspect ratio. `FIT_SMALL_SIZE` keeps the ratio and gives the
+///    smallest image that covers `height` × `width` pixels. `FIT_LARGE_SIZE_AND_PAD` keeps the ratio
+///    and adds a border to the largest image that fits: `pad_value`, the image mirrored at its edge,
+///    or its nearest pixels, according to `pad_mode`.
+/// 5. `noise_param` applies the selected changes in this order: `decolorize`, `gauss_blur`,
+///    `hist_eq`, `erode`, `posterize`, `inverse`, `saltpepper` and `convert_to_hsv`.
+/// 6. `crop_size` (or `crop_h` and `crop_w`), `mirror`, `mean_file`, `mean_value` and `scale` have
+///    the same effect as in the layer [Data](super::DataLayer).
 ///
-/// Each crop moves and clips the boxes. `emit_constraint` selects the boxes that remain in a crop:
-/// those with their center in the crop (`CENTER`), or those of which more than the fraction
-/// `emit_overlap` lies in the crop (`MIN_OVERLAP`). Without `emit_constraint`, all boxes that
-/// intersect the crop remain.
+/// Each border and each crop moves the boxes, and clips them to the image. `emit_constraint` selects
+/// the boxes that remain: those with their center in the image (`CENTER`), or those of which more
+/// than the fraction `emit_overlap` lies in the image (`MIN_OVERLAP`). Without `emit_constraint`,
+/// all boxes that intersect the image remain. In the mode `FIT_SMALL_SIZE`, the edges of the boxes
+/// have the units `height_scale` and `width_scale`, in pixels, if the fields are set.
+///
+/// Pixels equal those of OpenCV's scalar code. The vector code of OpenCV 4 truncates some colors that
+/// older versions and cortado round, and Intel's library IPP, which some builds of OpenCV use, rounds
+/// some pixels of cubic interpolation in another way.
 ///
 /// The AnnotatedData layer comes from the SSD fork of Caffe (weiliu89/caffe, branch ssd), where its
-/// field `annotated_data_param` has the number 200. cortado does not support `distort_param`,
-/// `expand_param`, `noise_param`, `crop_h`, `crop_w` and the other modes of `resize_param`; each
-/// causes an error that names the field. cortado treats every record as an image with boxes, and
-/// ignores `label_map_file` and `anno_type`. In the fork, a crop can satisfy a `sample_constraint`
-/// with several kinds of bounds although the crop violates one of them.
+/// field `annotated_data_param` has the number 200. cortado refuses the fields `jpeg`, `clahe` and
+/// `convert_to_lab` of `noise_param`, and `mean_file` with `expand_param`, by name. As in the fork,
+/// `prob` of `resize_param` and of `noise_param` has no effect. cortado treats every record as an
+/// image with boxes, and ignores `label_map_file` and `anno_type`. The fork compresses the image as
+/// JPEG after each of the steps 1 to 3, but cortado does not. In the fork, a crop can satisfy a
+/// `sample_constraint` with several kinds of bounds although the crop violates one of them.
 ///
 /// A thread reads and decodes the records ahead. The thread that runs the net transforms them, in
 /// `reshape`, because the number of boxes differs from batch to batch.
@@ -60,45 +78,11 @@ use std::time::{Duration, Instant};
 /// # Ok::<(), cortado::Error>(())
 /// ```
 pub struct AnnotatedDataLayer<T: Element> {
-    records: Records,
-    reader: DataReader,
+    records: RecordBatches,
     transformer: BoxTransformer,
-    batch_size: usize,
     /// The next batch, which `reshape` prepares and the forward pass consumes.
     batch: Option<Batch<T>>,
-    /// The number of the first record of the next batch.
-    next_record: u64,
-    wait_time: Duration,
 }
-
-/// The settings with which the layer opens its source.
-struct Records {
-    sources: SourceRegistry,
-    source: String,
-    color: Color,
-    skip: u64,
-    shard: Shard,
-    batch_size: usize,
-}
-
-impl Records {
-    /// Starts a reader at the shard's first record whose number is at least `first`.
-    fn start(&self, first: u64) -> Result<DataReader> {
-        let mut source = self.sources.open(&self.source)?;
-        source.set_color(self.color);
-        if !source.read_annotations() {
-            return invalid(format!(
-                "source {}: only databases can contain the AnnotatedDatum messages of this layer",
-                self.source
-            ));
-        }
-        let records = (self.shard.first_record_from(first), self.shard.count);
-        DataReader::strided(source, self.skip, records, self.batch_size.clamp(1, MAX_RUN))
-    }
-}
-
-/// Largest number of records that the reader thread passes on at a time.
-const MAX_RUN: usize = 64;
 
 struct Batch<T> {
     values: Vec<T>,
@@ -121,65 +105,41 @@ impl<T: Element> AnnotatedDataLayer<T> {
         if data.source().is_empty() {
             return invalid("data_param: source is required");
         }
-        let batch_size = data.batch_size() as usize;
-        if batch_size == 0 {
-            return invalid("data_param: batch_size is required and must be positive");
-        }
-        let skip = match data.rand_skip() {
-            0 => 0,
-            bound => cx.key.named_child("rand_skip").words(0)[0] % bound,
-        };
         let transformer = BoxTransformer::new(&annotated, &transform, cx.phase, cx.key)?;
-        let records = Records {
-            sources: cx.sources.clone(),
-            source: data.source().to_owned(),
-            color: Color::forced(&transform)?,
-            skip: skip.into(),
-            shard: cx.shard.in_phase(cx.phase),
-            batch_size,
+        let (sources, color) = (cx.sources.clone(), Color::forced(&transform)?);
+        let sizes = [data.batch_size(), data.rand_skip()];
+        let open = move || {
+            let mut source = sources.open(data.source())?;
+            source.set_color(color);
+            if !source.read_annotations() {
+                return invalid(format!(
+                    "source {}: only databases can contain the AnnotatedDatum messages of this layer",
+                    data.source()
+                ));
+            }
+            Ok(source)
         };
-        let reader = records.start(0)?;
-        let next_record = reader.next_record();
-        let wait_time = Duration::ZERO;
-        Ok(Self { records, reader, transformer, batch_size, batch: None, next_record, wait_time })
+        let records = RecordBatches::new("data_param", open, sizes, cx)?;
+        Ok(Self { records, transformer, batch: None })
     }
 
     /// Reads and transforms the next batch.
     fn read_batch(&mut self) -> Result<Batch<T>> {
-        if self.reader.next_record() != self.next_record {
-            self.reader = self.records.start(self.next_record)?;
-        }
         let (mut values, mut rows, mut shape) = (Vec::new(), Vec::new(), None);
-        let (mut item, mut boxes) = (0, Vec::new());
-        while item < self.batch_size {
-            let (start, first, stride) =
-                (Instant::now(), self.reader.next_record(), self.reader.stride());
-            let records = self.reader.records()?;
-            self.wait_time += start.elapsed();
-            let count = records.len().min(self.batch_size - item);
-            let mut failure = None;
-            for (number, record) in (0..count as u64).map(|i| first + i * stride).zip(records) {
-                boxes.clear();
-                let found = self.transformer.transform(number, record, &mut values, &mut boxes);
-                let found = found.and_then(|found| match *shape.get_or_insert(found) == found {
-                    true => Ok(()),
-                    false => wrong_shape(format!(
-                        "expected an image of {shape:?} as the first image of the batch, found \
-                         {found:?}; resize the images by resize_param"
-                    )),
-                });
-                if let Err(error) = found {
-                    failure = Some((number, error));
-                    break;
-                }
-                boxes.iter().for_each(|found| rows.extend(row(item, found)));
-                item += 1;
+        let mut boxes = Vec::new();
+        let transformer = &self.transformer;
+        self.records.read(|item, number, record| {
+            boxes.clear();
+            let found = transformer.transform(number, record, &mut values, &mut boxes)?;
+            if *shape.get_or_insert(found) != found {
+                return wrong_shape(format!(
+                    "expected an image of {shape:?} as the first image of the batch, found \
+                     {found:?}; resize the images by resize_param, or set batch_size to 1"
+                ));
             }
-            if let Some((number, error)) = failure {
-                return Err(self.reader.locate_error(number, error));
-            }
-            self.reader.consume(count);
-        }
+            boxes.iter().for_each(|found| rows.extend(row(item, found)));
+            Ok(())
+        })?;
         if rows.is_empty() {
             rows = vec![-1.0; ROW_LEN];
         }
@@ -205,29 +165,27 @@ impl<T: Element> Layer<T> for AnnotatedDataLayer<T> {
     }
 
     fn data_wait_time(&self) -> Option<Duration> {
-        Some(self.wait_time)
+        Some(self.records.wait_time())
     }
 
     fn source_records(&self) -> Option<u64> {
-        self.reader.source_records()
+        self.records.source_records()
     }
 
     fn state(&self) -> Result<Option<LayerState>> {
-        position::state(self.next_record)
+        self.records.state()
     }
 
     fn set_state(&mut self, state: &LayerState) -> Result<()> {
-        let position = self.records.shard.first_record_from(position::of(state)?);
-        if position != self.next_record {
-            (self.next_record, self.batch) = (position, None);
+        if self.records.set_state(state)? {
+            self.batch = None;
         }
         Ok(())
     }
 
     fn skip_passes(&mut self, passes: u64) -> Result<bool> {
         if passes > 0 {
-            let records = (self.batch_size as u64).saturating_mul(self.records.shard.count);
-            self.next_record = self.next_record.saturating_add(passes.saturating_mul(records));
+            self.records.skip_passes(passes);
             self.batch = None;
         }
         Ok(true)
@@ -239,7 +197,7 @@ impl<T: Element> Layer<T> for AnnotatedDataLayer<T> {
             None => self.read_batch()?,
         };
         let [channels, height, width] = batch.shape;
-        top[0].reshape(&[self.batch_size, channels, height, width])?;
+        top[0].reshape(&[self.records.batch_size(), channels, height, width])?;
         if let Some(label) = top.get_mut(1) {
             label.reshape(&[1, 1, batch.rows.len() / ROW_LEN, ROW_LEN])?;
         }
@@ -257,7 +215,7 @@ impl<T: Element> Layer<T> for AnnotatedDataLayer<T> {
             let rows: Vec<T> = batch.rows.iter().map(|&x| T::from_f64(x.into())).collect();
             label.copy_from_slice(&rows)?;
         }
-        self.next_record = self.reader.next_record();
+        self.records.advance();
         Ok(())
     }
 }

@@ -49,6 +49,7 @@ mod crop;
 mod crop_center;
 mod data;
 mod deconvolution;
+mod dense_image_data;
 mod detection_evaluate;
 mod detection_output;
 mod dropout;
@@ -82,6 +83,7 @@ mod prior_box;
 mod proposal;
 mod psroi_pooling;
 mod python;
+mod record_batches;
 mod reduction;
 mod relu6;
 mod reorg;
@@ -122,6 +124,7 @@ pub use crop::CropLayer;
 pub use crop_center::CropCenterLayer;
 pub use data::DataLayer;
 pub use deconvolution::DeconvolutionLayer;
+pub use dense_image_data::DenseImageDataLayer;
 pub use detection_evaluate::DetectionEvaluateLayer;
 pub use detection_output::DetectionOutputLayer;
 pub use dropout::DropoutLayer;
@@ -255,6 +258,7 @@ impl<T: Element> LayerRegistry<T> {
             .with("Tile", TileLayer::new)
             .with("WindowData", DataLayer::of_windows)
             .with("AnnotatedData", AnnotatedDataLayer::new)
+            .with("DenseImageData", DenseImageDataLayer::new)
             .with("Axpy", AxpyLayer::new)
             .with("BN", BnLayer::new)
             .with("ConvolutionDepthwise", ConvolutionLayer::depthwise)

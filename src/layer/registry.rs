@@ -32,13 +32,6 @@ pub struct LayerRegistry<T: Element> {
     python: BTreeMap<(String, String), Constructor<T>>,
 }
 
-/// Layer types of Caffe's forks that cortado refuses, each with the reason and a remedy.
-const REFUSED: [(&str, &str); 1] = [(
-    "DenseImageData",
-    "cortado does not read pairs of images and label images; convert the images and the label images \
-     to two databases, and read them with two Data layers",
-)];
-
 impl<T: Element> LayerRegistry<T> {
     /// Creates a registry without layer types.
     pub fn empty() -> Self {
@@ -103,9 +96,6 @@ impl<T: Element> LayerRegistry<T> {
         let kind = param.r#type();
         if let Some(constructor) = self.constructors.get(kind) {
             return Ok(constructor);
-        }
-        if let Some((_, remedy)) = REFUSED.iter().find(|(refused, _)| *refused == kind) {
-            return invalid(format!("layer type `{kind}` is not supported: {remedy}"));
         }
         if kind == "Python" {
             return self.python_constructor(&PythonParam::of(param));

@@ -25,8 +25,8 @@ pub(super) enum Role {
 /// Returns how the export treats a layer; `is_loss` tells whether it is a loss layer.
 pub(super) fn role(param: &LayerParameter, is_loss: bool) -> Role {
     match param.r#type() {
-        "Input" | "AnnotatedData" | "Data" | "ImageData" | "HDF5Data" | "MemoryData"
-        | "WindowData" => Role::Input,
+        "Input" | "AnnotatedData" | "Data" | "DenseImageData" | "ImageData" | "HDF5Data"
+        | "MemoryData" | "WindowData" => Role::Input,
         "Split" => Role::Alias,
         "Dropout" if elementwise::keeps_its_bottom(param) => Role::Alias,
         // The number of boxes that these layers return depends on the values of their bottoms.

@@ -154,6 +154,148 @@ fn crops_satisfy_their_constraint_and_move_the_boxes() {
     assert!(distinct.len() > 20, "{}", distinct.len());
 }
 
+/// Returns the left, top, right and bottom edges of the bright pixels of an image.
+fn bright_edges(image: &[f32], width: usize) -> [f64; 4] {
+    let bright = |i: &usize| image[*i] > 127.5;
+    let columns: Vec<_> = (0..image.len()).filter(bright).map(|i| i % width).collect();
+    let rows: Vec<_> = (0..image.len()).filter(bright).map(|i| i / width).collect();
+    let range = |v: &[usize]| [*v.iter().min().unwrap(), *v.iter().max().unwrap() + 1];
+    let ([left, right], [top, bottom]) = (range(&columns), range(&rows));
+    [left, top, right, bottom].map(|edge| edge as f64)
+}
+
+/// Returns a record of 8 columns and 16 rows, whose pixels in columns 2 to 5 and rows 4 to 11 are
+/// 255, with a box around them.
+fn tall() -> AnnotatedDatum {
+    let inside = |i: usize| (2..6).contains(&(i % 8)) && (4..12).contains(&(i / 8));
+    let pixels = (0..8 * 16).map(|i| if inside(i) { 255 } else { 0 }).collect();
+    let mut record = annotated(16, pixels, &[(1, [4, 4, 12, 12], false)]);
+    let datum = record.datum.as_mut().unwrap();
+    (datum.channels, datum.width) = (Some(1), Some(8));
+    record
+}
+
+#[test]
+fn expanded_images_contain_the_image_at_the_moved_box() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("lmdb");
+    write(&path, &[tall()]);
+    let fields = "transform_param { expand_param { prob: 0.5 max_expand_ratio: 4 } mean_value: 50 \
+                  emit_constraint { emit_type: CENTER } }";
+    let (mut net, mut ratios) = (net(&path, 1, fields).unwrap(), Vec::new());
+    for _ in 0..400 {
+        net.forward().unwrap();
+        let [.., height, width] = net.blob("data").unwrap().shape()[..] else { unreachable!() };
+        let (data, label) = (values(&net, "data"), values(&net, "label"));
+        let edges = bright_edges(&data, width);
+        for (i, (edge, pixel)) in label[3..7].iter().zip(edges).enumerate() {
+            let want = pixel / [width, height][i % 2] as f64;
+            assert!((f64::from(*edge) - want).abs() < 1e-6, "{label:?}, want {edges:?}");
+        }
+        // The image has 32 bright and 96 dark pixels. Outside the image, all values are 0.
+        assert_eq!(data.iter().filter(|x| **x == -50.0).count(), 96);
+        assert_eq!(data.iter().filter(|x| **x == 0.0).count(), height * width - 8 * 16);
+        // Both extents are the integer parts of the same multiple of 16 and 8.
+        assert_eq!(height / 2, width);
+        ratios.push(height as f64 / 16.0);
+    }
+    let whole = ratios.iter().filter(|ratio| **ratio == 1.0).count();
+    // Four standard deviations of 400 draws; ratios below 17/16 also keep the size.
+    assert!((164..=244).contains(&whole), "{whole}");
+    let mean = ratios.iter().filter(|ratio| **ratio > 1.0).sum::<f64>() / (400 - whole) as f64;
+    // The mean ratio is 2.5, less 1/32 for the truncation, ± 4·0.87/√200.
+    assert!((2.2..2.8).contains(&mean), "{mean}");
+    assert!(ratios.iter().all(|ratio| *ratio < 4.0));
+}
+
+#[test]
+fn all_random_changes_of_ssd_training_files_work_together() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("lmdb");
+    let color = |i: usize| [40 + i / 8 % 100, 60, 200][i % 3] as u8;
+    let boxes: [Drawn; 2] = [(3, [2, 4, 20, 30], false), (7, [16, 1, 40, 20], false)];
+    write(&path, &[annotated(40, (0..3 * 40 * 40).map(color).collect(), &boxes)]);
+    let mut fields = "transform_param { mirror: true mean_value: [104, 117, 123]
+        resize_param { prob: 1 resize_mode: WARP height: 30 width: 30
+          interp_mode: [LINEAR, AREA, NEAREST, CUBIC, LANCZOS4] }
+        emit_constraint { emit_type: CENTER }
+        distort_param { brightness_prob: 0.5 brightness_delta: 32 contrast_prob: 0.5
+          contrast_lower: 0.5 contrast_upper: 1.5 hue_prob: 0.5 hue_delta: 18 saturation_prob: 0.5
+          saturation_lower: 0.5 saturation_upper: 1.5 random_order_prob: 0 }
+        expand_param { prob: 0.5 max_expand_ratio: 4 } }
+      annotated_data_param { batch_sampler { max_sample: 1 max_trials: 1 }"
+        .to_owned();
+    for overlap in ["min_jaccard_overlap: 0.1", "min_jaccard_overlap: 0.7"] {
+        fields += &format!(
+            " batch_sampler {{ max_sample: 1 max_trials: 50 sampler {{ min_scale: 0.3 max_scale: 1 \
+             min_aspect_ratio: 0.5 max_aspect_ratio: 2 }} sample_constraint {{ {overlap} }} }}"
+        );
+    }
+    fields += " }";
+    let batches = || {
+        let mut net = net(&path, 8, &fields).unwrap();
+        let batch = |_| {
+            net.forward().unwrap();
+            assert_eq!(net.blob("data").unwrap().shape().to_vec(), [8, 3, 30, 30]);
+            (values(&net, "data"), values(&net, "label"))
+        };
+        (0..6).map(batch).collect::<Vec<_>>()
+    };
+    let first = batches();
+    let mut edges = std::collections::BTreeSet::new();
+    for (data, label) in &first {
+        for (i, x) in data.iter().enumerate() {
+            let mean = [104.0, 117.0, 123.0][i / 900 % 3];
+            assert!((0.0..=255.0).contains(&(x + mean)), "{x}");
+        }
+        for row in label.chunks(8) {
+            assert!(row[1] == 3.0 || row[1] == 7.0);
+            assert!(0.0 <= row[3] && row[3] < row[5] && row[5] <= 1.0, "{row:?}");
+            assert!(0.0 <= row[4] && row[4] < row[6] && row[6] <= 1.0, "{row:?}");
+            edges.insert(row[3].to_bits());
+        }
+    }
+    assert!(edges.len() > 20, "{}", edges.len());
+    // The results depend only on the seed.
+    assert_eq!(batches(), first);
+}
+
+#[test]
+fn resize_modes_move_the_boxes_with_the_image() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("lmdb");
+    write(&path, &[tall()]);
+    let cases = [
+        ("WARP height: 32 width: 32", [32, 32]),
+        // Two columns of 8 × 16 pixels cover 24 × 20 pixels as 24 × 48 pixels.
+        ("FIT_SMALL_SIZE height: 20 width: 24", [48, 24]),
+        ("FIT_SMALL_SIZE height: 64 width: 24", [64, 32]),
+        // 16 of 48 columns are the image, in the middle.
+        ("FIT_LARGE_SIZE_AND_PAD height: 32 width: 48", [32, 48]),
+        ("FIT_LARGE_SIZE_AND_PAD height: 64 width: 16", [64, 16]),
+        ("FIT_LARGE_SIZE_AND_PAD height: 32 width: 48 pad_mode: REPEAT_NEAREST", [32, 48]),
+    ];
+    for (fields, [height, width]) in cases {
+        let fields = format!(
+            "transform_param {{ resize_param {{ interp_mode: NEAREST resize_mode: {fields} }} }}"
+        );
+        let mut net = net(&path, 1, &fields).unwrap();
+        net.forward().unwrap();
+        assert_eq!(net.blob("data").unwrap().shape().to_vec(), [1, 1, height, width], "{fields}");
+        let edges = bright_edges(&values(&net, "data"), width);
+        for (i, (edge, pixel)) in values(&net, "label")[3..7].iter().zip(edges).enumerate() {
+            let want = pixel / [width, height][i % 2] as f64;
+            assert!((f64::from(*edge) - want).abs() < 1e-6, "{fields}: {edge}, want {want}");
+        }
+    }
+    // The edges in units of 10 columns and 20 rows of the 24 × 48 pixels.
+    let fields = "transform_param { resize_param { resize_mode: FIT_SMALL_SIZE height: 20 width: 24 \
+                  height_scale: 20 width_scale: 10 } }";
+    let mut net = net(&path, 1, fields).unwrap();
+    net.forward().unwrap();
+    assert_eq!(values(&net, "label")[3..7], [0.6, 0.6, 1.8, 1.8]);
+}
+
 #[test]
 fn boxes_remain_in_a_crop_only_under_the_emit_constraint() {
     let folder = tempfile::tempdir().unwrap();
@@ -203,13 +345,11 @@ fn invalid_fields_and_records_of_annotated_data_are_refused() {
         format!("annotated_data_param {{ batch_sampler {{}} batch_sampler {{ {fields} }} }}")
     };
     let cases = [
-        (transform("distort_param {}"), "`distort_param` of the SSD fork is not supported"),
-        (transform("expand_param {}"), "`expand_param` of the SSD fork is not supported"),
-        (transform("noise_param {}"), "`noise_param` of the SSD fork is not supported"),
+        (transform("distort_param { hue_prob: 1 hue_delta: -1 }"), "`hue_delta` must not be"),
+        (transform("expand_param {}"), "`expand_param`: `max_expand_ratio` must exceed 1, found 1"),
+        (transform("expand_param { max_expand_ratio: 2 } mean_file: 'a'"), "use `mean_value`"),
+        (transform("noise_param { jpeg: 9 }"), "`noise_param`: `jpeg` is not supported"),
         (resize("height: 3"), "`resize_param`: `height` and `width` must be positive"),
-        (resize("height: 3 width: 3 prob: 0.5"), "`prob` must be 1, found 0.5"),
-        (resize("height: 3 width: 3 interp_mode: AREA"), "only the `interp_mode` LINEAR"),
-        (resize("resize_mode: FIT_SMALL_SIZE height: 3 width: 3"), "only the `resize_mode` WARP"),
         (sampler("sampler { min_scale: 0 }"), "batch_sampler 1: expected 0 < min_scale"),
         (sampler("sampler { min_aspect_ratio: 2 }"), "batch_sampler 1: expected 0 < min_aspect"),
         (sampler("max_trials: 100000"), "max_trials of all samplers exceeds 100000"),

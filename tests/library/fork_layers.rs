@@ -410,7 +410,6 @@ fn invalid_parameters_of_fork_layers_are_refused() {
                 .into(),
             "feat_stride is required",
         ),
-        ("type: 'DenseImageData'".into(), "two Data layers"),
         (
             "type: 'Pooling' pooling_param { kernel_size: 1 round_mode: CEIL ceil_mode: false }".into(),
             "contradict",

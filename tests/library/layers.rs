@@ -93,8 +93,16 @@ fn every_layer_called_with_wrong_blob_counts_returns_an_error() {
                 anchors_scale: [2, 1] biases: [1, 1] }",
         ),
     ];
-    let types_with_files =
-        ["AnnotatedData", "Data", "HDF5Data", "HDF5Output", "ImageData", "Parameter", "WindowData"];
+    let types_with_files = [
+        "AnnotatedData",
+        "Data",
+        "DenseImageData",
+        "HDF5Data",
+        "HDF5Output",
+        "ImageData",
+        "Parameter",
+        "WindowData",
+    ];
     for kind in LayerRegistry::<f32>::standard().kinds() {
         if types_with_files.contains(&kind) {
             continue;

@@ -1,21 +1,70 @@
-//! Image resizing by bilinear interpolation.
+//! Image resizing, with the interpolation methods and the rounding of OpenCV.
 
+mod area;
+mod kernels;
+mod taps;
+
+use self::taps::{Taps, WEIGHT_BITS};
 use super::pixels::Image;
 use crate::{
     error::{Error, Result},
     shape::Shape,
 };
 
-const WEIGHT_BITS: u32 = 11;
+/// A method that computes the pixels of a resized image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::data) enum Interpolation {
+    Linear,
+    /// The mean of the source pixels that an output pixel covers; for enlarged images, a linear
+    /// interpolation between the centres of enlarged pixels.
+    Area,
+    Nearest,
+    /// Cubic convolution over 4 × 4 source pixels, with the coefficient −3/4.
+    Cubic,
+    /// A Lanczos window over 8 × 8 source pixels.
+    Lanczos4,
+}
 
-/// The two source pixels that determine an output pixel along one axis, and their weights.
-type Taps = (usize, usize, [i32; 2]);
+/// Resizes an image like `cv::resize` with the given interpolation.
+pub(super) fn resize_by(
+    x: &Image,
+    height: usize,
+    width: usize,
+    interpolation: Interpolation,
+) -> Result<Image> {
+    if interpolation == Interpolation::Linear || [height, width, x.height, x.width].contains(&0) {
+        return resize(x, height, width);
+    }
+    if [height, width] == [x.height, x.width] {
+        return Ok(x.clone());
+    }
+    match interpolation {
+        Interpolation::Area if height <= x.height && width <= x.width => {
+            area::shrink(x, height, width)
+        }
+        Interpolation::Area => interpolate(x, height, width, area::taps),
+        Interpolation::Nearest => kernels::nearest(x, height, width),
+        Interpolation::Cubic => kernels::filter(x, height, width, kernels::cubic),
+        _ => kernels::filter(x, height, width, kernels::lanczos),
+    }
+}
 
 /// Computes `y[i] = Σⱼ wⱼ·x[j]` along both axes, where j runs over the two source pixels nearest to
 /// `(i + ½)·scale − ½`.
 ///
 /// Rounds like OpenCV's `cv::resize` for 8-bit images.
 pub(super) fn resize(x: &Image, height: usize, width: usize) -> Result<Image> {
+    interpolate(x, height, width, taps)
+}
+
+/// Interpolates linearly between the two source pixels that `taps(from, to)` gives for each output
+/// pixel along an axis.
+fn interpolate(
+    x: &Image,
+    height: usize,
+    width: usize,
+    taps: fn(usize, usize) -> Vec<Taps>,
+) -> Result<Image> {
     if [height, width, x.height, x.width].contains(&0) {
         let reason =
             format!("cannot resize {} x {} pixels to {height} x {width}", x.height, x.width);

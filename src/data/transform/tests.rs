@@ -238,19 +238,35 @@ fn a_mean_file_of_the_wrong_shape_is_named_in_the_error() {
 }
 
 #[test]
-fn a_transformation_of_the_ssd_fork_is_refused_by_name() {
+fn resizing_and_noise_precede_the_crop_and_the_mean() {
+    let text =
+        "resize_param { height: 4 width: 8 interp_mode: NEAREST } noise_param { inverse: true }
+        crop_h: 2 crop_w: 4 mean_value: 5 scale: 2 distort_param { hue_prob: 1 hue_delta: 9 }";
+    let param = crate::proto::parse_text(text, "transform_param").unwrap();
+    let transformer = DataTransformer::new(&param, Phase::Test, KEY).unwrap();
+    let mut record = Record::default();
+    record.bytes_mut([1, 2, 4]).unwrap().copy_from_slice(&[1, 2, 3, 4, 5, 6, 7, 8]);
+    assert_eq!(transformer.output_shape(&record).unwrap(), [1, 2, 4]);
+    let mut y = [0.0_f32; 8];
+    transformer.transform(0, &record, &mut y).unwrap();
+    // Each pixel becomes 2 × 2 pixels, of which the crop takes rows 1 to 2 and columns 2 to 5.
+    let value = |x: f32| 2.0 * (255.0 - x - 5.0);
+    assert_eq!(y, [2.0, 2.0, 3.0, 3.0, 6.0, 6.0, 7.0, 7.0].map(value));
+}
+
+#[test]
+fn invalid_fields_of_the_ssd_fork_are_refused_by_name() {
     let fields = [
-        ("resize_param", "resize_param { height: 300 width: 300 }"),
-        ("noise_param", "noise_param { hist_eq: true }"),
-        ("emit_constraint", "emit_constraint { emit_type: CENTER }"),
-        ("crop_h", "crop_h: 2"),
-        ("crop_w", "crop_w: 2"),
-        ("distort_param", "distort_param { hue_prob: 0.5 }"),
-        ("expand_param", "expand_param { prob: 0.5 }"),
+        ("resize_param { height: 300 }", "`resize_param`: `height` and `width` must be positive"),
+        ("noise_param { jpeg: 80 }", "`noise_param`: `jpeg` is not supported"),
+        ("noise_param { clahe: true }", "`noise_param`: `clahe` is not supported"),
+        ("noise_param { convert_to_lab: true }", "`convert_to_lab` is not supported"),
+        ("noise_param { saltpepper: true }", "`saltpepper` needs a `value`"),
+        ("crop_h: 2", "set both `crop_h` and `crop_w`"),
     ];
-    for (name, text) in fields {
+    for (text, want) in fields {
         let param = crate::proto::parse_text(text, "transform_param").unwrap();
         let error = DataTransformer::new(&param, Phase::Train, KEY).unwrap_err().to_string();
-        assert!(error.contains(&format!("`{name}` of the SSD fork is not supported")), "{error}");
+        assert!(error.contains(want), "{error}");
     }
 }
