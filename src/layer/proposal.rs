@@ -21,9 +21,10 @@ use crate::proto::Phase;
 /// its bottoms to zero.
 ///
 /// Anchors and defaults are those of Ren, He, Girshick and Sun, Faster R-CNN (2015). The layer
-/// implements the Python layer `rpn.proposal_layer.ProposalLayer` of py-faster-rcnn, which takes
-/// `feat_stride` and `scales` from `param_str`, and the type `Proposal` of other forks, which has
-/// `proposal_param`.
+/// implements the Python layers `rpn.proposal_layer.ProposalLayer` of py-faster-rcnn and
+/// `SSH.layers.proposal_layer.ProposalLayer`, which take `feat_stride` and `scales` from
+/// `param_str`, the `ratios` that PVANet and SSH add and the `base_size` of SSH, and the type
+/// `Proposal` of other forks, which has `proposal_param`.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};
@@ -55,7 +56,8 @@ struct Settings {
     min_size: f32,
     before_suppression: usize,
     after_suppression: usize,
-    overlap: f32,
+    /// The largest overlap of two proposals; `None` allows any.
+    overlap: Option<f32>,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -76,7 +78,7 @@ impl ProposalLayer {
             min_size: param.min_size() as f32,
             before_suppression: param.pre_nms_topn() as usize,
             after_suppression: param.post_nms_topn() as usize,
-            overlap: param.nms_thresh(),
+            overlap: Some(param.nms_thresh()),
         };
         let or_default = |values: &[f32], default: [f64; 3]| match values {
             [] => default.to_vec(),
@@ -95,23 +97,46 @@ impl ProposalLayer {
     /// Returns [`Error::InvalidData`] if `feat_stride` is missing in `param_str`, or if a number is
     /// out of range.
     pub fn of_python(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
-        let param = PythonParam::of(param);
-        let Some(stride) = param.number("feat_stride")? else {
-            return invalid("python_param: param_str: feat_stride is required");
-        };
-        let scales = param.numbers("scales")?.unwrap_or(SCALES.to_vec());
         let [before_suppression, after_suppression] = match cx.phase {
             Phase::Train => [12_000, 2_000],
             Phase::Test => [6_000, 300],
         };
-        let settings = Settings {
-            stride: stride as f32,
+        let limits = Settings {
+            stride: 0.0,
             min_size: 16.0,
             before_suppression,
             after_suppression,
-            overlap: 0.7,
+            overlap: Some(0.7),
         };
-        Self::with("Python", settings, 16.0, &RATIOS, &scales)
+        Self::from_param_str(&PythonParam::of(param), limits)
+    }
+
+    /// Creates a layer that replaces the Python layer of the face detector SSH. In the TEST phase,
+    /// the layer keeps the 1000 regions with the highest scores, even if they overlap.
+    ///
+    /// # Errors
+    /// As [`of_python`](Self::of_python).
+    pub fn of_ssh(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
+        let (min_size, after_suppression, overlap) = match cx.phase {
+            Phase::Train => (4.0, 300, Some(0.3)),
+            Phase::Test => (0.0, 0, None),
+        };
+        let before_suppression = 1_000;
+        let limits =
+            Settings { stride: 0.0, min_size, before_suppression, after_suppression, overlap };
+        Self::from_param_str(&PythonParam::of(param), limits)
+    }
+
+    /// Creates a layer with the given limits. Reads the stride and the anchors from `param_str`.
+    fn from_param_str(param: &PythonParam, limits: Settings) -> Result<Self> {
+        let Some(stride) = param.number("feat_stride")? else {
+            return invalid("python_param: param_str: feat_stride is required");
+        };
+        let ratios = param.numbers("ratios")?.unwrap_or(RATIOS.to_vec());
+        let scales = param.numbers("scales")?.unwrap_or(SCALES.to_vec());
+        let base = param.number("base_size")?.unwrap_or(16.0);
+        let settings = Settings { stride: stride as f32, ..limits };
+        Self::with("Python", settings, base, &ratios, &scales)
             .map_err(|error| error.context("python_param: param_str"))
     }
 
@@ -159,7 +184,10 @@ impl ProposalLayer {
         if before_suppression > 0 {
             proposals.truncate(before_suppression);
         }
-        Ok(non_max_suppression(&proposals, overlap, after_suppression))
+        Ok(match overlap {
+            Some(threshold) => non_max_suppression(&proposals, threshold, after_suppression),
+            None => proposals,
+        })
     }
 }
 

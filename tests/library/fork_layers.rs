@@ -346,6 +346,60 @@ fn proposals_of_the_python_layer_are_those_of_the_layer_type() {
     let proposal = run("type: 'Proposal' proposal_param { scale: [2, 4, 8] }");
     assert_eq!(python, proposal);
     assert!(python.len() > 5 && python.len() % 5 == 0);
+    // The ratios of PVANet give the same anchors as the three default ratios.
+    let pvanet =
+        run("type: 'Python' python_param { module: 'rpn.proposal_layer' layer: 'ProposalLayer'
+        param_str: \"{'feat_stride': 16, 'ratios': [0.5, 1, 2], 'scales': [2, 4, 8]}\" }");
+    assert_eq!(python, pvanet);
+    let other =
+        run("type: 'Python' python_param { module: 'rpn.proposal_layer' layer: 'ProposalLayer'
+        param_str: \"{'feat_stride': 16, 'ratios': [0.333, 0.5, 1.5], 'scales': [2, 4, 8]}\" }");
+    let proposal =
+        run("type: 'Proposal' proposal_param { scale: [2, 4, 8] ratio: [0.333, 0.5, 1.5] }");
+    assert_eq!(other, proposal);
+    assert_ne!(other, python);
+}
+
+/// SSH's layer suppresses no overlapping regions in the TEST phase, and computes the regions as
+/// py-faster-rcnn does.
+#[test]
+fn proposals_of_ssh_are_all_regions_in_the_order_of_their_scores() {
+    let shapes: [&[usize]; 3] = [&[1, 4, 2, 3], &[1, 8, 2, 3], &[1, 3]];
+    let layer =
+        "type: 'Python' python_param { module: 'SSH.layers.proposal_layer' layer: 'ProposalLayer'
+        param_str: \"{'feat_stride': 8, 'scales': [1,2], 'ratios':[1,]}\" }";
+    let (mut net, _) = net_of(&shapes, layer, Phase::Test);
+    net.blob("x2").unwrap().copy_from_slice(&[30.0, 40.0, 1.0]).unwrap();
+    // The scores of objects fall from one channel and position to the next.
+    let scores: Vec<f32> =
+        (0..24).map(|i| if i < 12 { 0.0 } else { 1.0 - i as f32 / 32.0 }).collect();
+    net.blob("x").unwrap().copy_from_slice(&scores).unwrap();
+    net.blob("x1").unwrap().copy_from_slice(&[0.0; 48]).unwrap();
+    let regions = forward(&mut net);
+    // Without offsets, each region is an anchor of 16 or 32 pixels. As in py-faster-rcnn, the right
+    // edge is the left edge plus the width.
+    let mut expected = Vec::new();
+    for (start, end) in [(0.0, 16.0), (-8.0, 24.0)] {
+        for position in 0..6 {
+            let shift = [(position % 3 * 8) as f32, (position / 3 * 8) as f32];
+            let edge = |edge: f32, axis: usize, limit: f32| (edge + shift[axis]).clamp(0.0, limit);
+            expected.push(0.0);
+            expected.extend([edge(start, 0, 39.0), edge(start, 1, 29.0)]);
+            expected.extend([edge(end, 0, 39.0), edge(end, 1, 29.0)]);
+        }
+    }
+    let expected: Vec<f64> = expected.into_iter().map(f64::from).collect();
+    assert_eq!(regions, expected);
+}
+
+#[test]
+fn the_python_loss_of_caffes_example_is_the_euclidean_loss() {
+    let layer = "type: 'Python' python_param { module: 'pyloss' layer: 'EuclideanLossLayer' }
+        loss_weight: 1";
+    let (mut net, _) = net_of(&[&[2, 3], &[2, 3]], layer, Phase::Test);
+    net.blob("x").unwrap().copy_from_slice(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]).unwrap();
+    net.blob("x1").unwrap().copy_from_slice(&[0.0, 2.0, 1.0, 4.0, 8.0, 6.0]).unwrap();
+    assert_eq!(forward(&mut net), [(1.0 + 4.0 + 9.0) / 4.0]);
 }
 
 #[test]
