@@ -15,14 +15,19 @@ use cortado::{
     Blob, Net,
     device::{self, DeviceOptions},
     error::{Error, Result},
+    layer::MemoryDataLayer,
     onnx::{self, ExportOptions},
     proto::{NetParameter, Phase, onnx::ModelProto, read_net},
-    tensor_io::write_npz,
+    tensor_io::{Tensor, write_npz},
 };
-use std::{env, fs, path::Path};
+use std::{collections::HashMap, env, fs, path::Path};
 
 /// The most memory that the blobs of a net may occupy, in bytes.
 const MEMORY_LIMIT: usize = 12 << 30;
+
+/// The values of a net's inputs before the forward pass, by name. A layer that works in place
+/// overwrites the blob of an input.
+type Inputs = HashMap<String, Tensor>;
 
 /// A linear congruential generator.
 struct Noise(u32);
@@ -56,11 +61,30 @@ impl Noise {
         Ok(())
     }
 
-    /// Fills the inputs of a net. The names of some inputs imply which values they hold.
-    fn fill_inputs(&mut self, net: &Net<f32>) -> Result<()> {
+    /// Gives each MemoryData layer one batch.
+    fn fill_memory_data(&mut self, net: &mut Net<f32>) -> Result<()> {
+        let layers = net.layer_params().len();
+        for index in 0..layers {
+            let Some((_, tops)) = net.bottoms_and_tops(index) else { continue };
+            let counts: Vec<usize> =
+                tops.iter().filter_map(|top| net.blob(top)).map(Blob::count).collect();
+            let name = net.layer_params().nth(index).map(|layer| layer.name().to_owned());
+            let layer = net.layer_as::<MemoryDataLayer<f32>>(&name.unwrap_or_default());
+            if let (Some(layer), [data, labels]) = (layer, &counts[..]) {
+                let data = (0..*data).map(|_| self.next()).collect();
+                layer.reset(data, vec![0.0; *labels])?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Fills the inputs of a net, and returns their values. The names of some inputs imply which
+    /// values they hold.
+    fn fill_inputs(&mut self, net: &Net<f32>) -> Result<Inputs> {
         let layers = net.layer_params().enumerate();
         let inputs: Vec<usize> =
             layers.filter(|(_, l)| l.r#type() == "Input").map(|(i, _)| i).collect();
+        let mut values = Inputs::new();
         for name in inputs.iter().filter_map(|&i| net.bottoms_and_tops(i)).flat_map(|(_, t)| t) {
             let Some(blob) = net.blob(name) else { continue };
             match name {
@@ -80,16 +104,14 @@ impl Noise {
                 }
                 _ => self.fill(blob, |_, x| x)?,
             }
+            values.insert(name.to_owned(), blob.to_tensor()?);
         }
-        Ok(())
+        Ok(values)
     }
 }
 
 /// Runs a forward pass. Fails if an output is not finite.
 fn run(net: &mut Net<f32>) -> Result<()> {
-    let mut noise = Noise(1);
-    noise.fill_params(net)?;
-    noise.fill_inputs(net)?;
     net.forward()?;
     for (name, blob, _) in net.outputs() {
         if let Some(index) = blob.to_vec()?.iter().position(|x| !x.is_finite()) {
@@ -100,23 +122,29 @@ fn run(net: &mut Net<f32>) -> Result<()> {
     Ok(())
 }
 
-/// Writes a model, and the inputs and outputs of the last forward pass.
-fn write(net: &Net<f32>, model: &ModelProto, folder: &Path, name: &str) -> Result<()> {
-    onnx::write(folder.join(format!("{name}.onnx")), model)?;
+/// Writes a model, and the inputs and outputs of the last forward pass, to the path `stem` with the
+/// extensions `onnx` and `npz`.
+fn write(net: &Net<f32>, inputs: &Inputs, model: &ModelProto, stem: &str) -> Result<()> {
+    onnx::write(format!("{stem}.onnx"), model)?;
     let graph = model.graph.as_ref().expect("an exported model has a graph");
-    let values = graph.input.iter().map(|value| ("input", value.name()));
-    let values = values.chain(graph.output.iter().map(|value| ("output", value.name())));
     let mut tensors = Vec::new();
-    for (kind, name) in values {
+    for name in graph.input.iter().map(|value| value.name()) {
+        let tensor = match (inputs.get(name), net.blob(name)) {
+            (Some(tensor), _) => tensor.clone(),
+            (None, blob) => blob.expect("an input has the name of a blob").to_tensor()?,
+        };
+        tensors.push((format!("input {name}"), tensor));
+    }
+    for name in graph.output.iter().map(|value| value.name()) {
         // A blob that is overwritten in place has the name of its last value.
         let in_place = name.rsplit_once('/').map_or(name, |(blob, _)| blob);
         let blob = net.blob(name).or(net.blob(in_place)).expect("a value has the name of a blob");
-        tensors.push((format!("{kind} {name}"), blob.to_tensor()?));
+        tensors.push((format!("output {name}"), blob.to_tensor()?));
     }
-    write_npz(folder.join(format!("{name}.npz")), &tensors)
+    write_npz(format!("{stem}.npz"), &tensors)
 }
 
-fn check(path: &Path, folder: &Path) -> ([bool; 3], Option<Error>) {
+fn check(path: &Path, folder: &str) -> ([bool; 3], Option<Error>) {
     let build = || -> Result<(NetParameter, Net<f32>)> {
         let definition = read_net(path)?;
         let options = DeviceOptions { memory_limit: Some(MEMORY_LIMIT), ..Default::default() };
@@ -128,11 +156,20 @@ fn check(path: &Path, folder: &Path) -> ([bool; 3], Option<Error>) {
         Ok(net) => net,
         Err(error) => return ([false; 3], Some(error)),
     };
-    let ran = run(&mut net);
+    let mut noise = Noise(1);
+    let filled = noise
+        .fill_params(&net)
+        .and_then(|()| noise.fill_memory_data(&mut net))
+        .and_then(|()| noise.fill_inputs(&net));
+    let (inputs, ran) = match filled {
+        Ok(inputs) => (inputs, run(&mut net)),
+        Err(error) => (Inputs::new(), Err(error)),
+    };
     let name = path.file_stem().map_or("net".into(), |stem| stem.to_string_lossy());
+    let stem = format!("{folder}/{name}");
     let exported = onnx::export(&mut net, ExportOptions::default())
         .map_err(|error| Net::<f32>::builder(net.device()).locate(error, &definition, path))
-        .and_then(|model| write(&net, &model, folder, &name));
+        .and_then(|model| write(&net, &inputs, &model, &stem));
     ([true, ran.is_ok(), exported.is_ok()], ran.and(exported).err())
 }
 
@@ -142,7 +179,7 @@ fn main() -> Result<()> {
         return Err(Error::InvalidData("usage: check_model NET.prototxt FOLDER".into()));
     };
     fs::create_dir_all(folder).map_err(|error| Error::InvalidData(format!("{folder}: {error}")))?;
-    let (results, error) = check(Path::new(path), Path::new(folder));
+    let (results, error) = check(Path::new(path), folder);
     let [loads, runs, exports] = results.map(|yes| if yes { "yes" } else { "no" });
     let reason = error.map_or(String::new(), |error| error.to_string());
     println!("{loads}\t{runs}\t{exports}\t{}", reason.replace(['\t', '\n'], " "));
