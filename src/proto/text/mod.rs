@@ -6,6 +6,7 @@
 //! `proto/caffe.proto` and do not depend on the Rust types.
 
 mod error;
+mod ignored_fields;
 mod layer_lines;
 mod lexer;
 mod number;
@@ -36,6 +37,9 @@ use parser::UnknownFieldPolicy;
 /// before a nested message, `{ }` or `< >`, lists in brackets, adjacent strings, `,` or `;` after a
 /// field. An enum value is written as a name or as a number. Comments may contain bytes that are
 /// not UTF-8.
+///
+/// A field of a fork of Caffe that no net needs to compute its outputs, such as
+/// `default_forward_type` of NVIDIA's fork, is ignored, and causes a warning.
 ///
 /// # Errors
 /// [`Error::Parse`] with line and column (in characters) of the first problem: a syntax error, an
@@ -70,8 +74,8 @@ fn to_wire(
         let (line, column) = position(text, offset);
         Error::Parse { file: file.to_owned(), line, column, message }
     };
-    let (wire, skip_errors) = parser::parse(schema, text, unknown_fields).map_err(with_position)?;
-    skip_errors.into_iter().for_each(|error| log::warn!("{}; skipped", with_position(error)));
+    let (wire, warnings) = parser::parse(schema, text, unknown_fields).map_err(with_position)?;
+    warnings.into_iter().for_each(|warning| log::warn!("{}", with_position(warning)));
     Ok(wire)
 }
 

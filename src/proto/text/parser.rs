@@ -6,6 +6,7 @@ use prost::encoding::{WireType, encode_key, encode_varint};
 
 use super::{
     error::{TextError, error},
+    ignored_fields::reason_to_ignore,
     lexer::{Lexer, Token},
 };
 use crate::proto::schema::{EnumSchema, Field, FieldType, Label, Schema};
@@ -19,8 +20,9 @@ pub(super) enum UnknownFieldPolicy {
     Skip,
 }
 
-/// Converts a message from text to the binary format. Returns the encoded message, and an error for
-/// each skipped field.
+/// Converts a message from text to the binary format. Returns the encoded message, and a warning for
+/// each skipped field. If a field that no net needs occurs several times, the parser returns one
+/// warning.
 pub(super) fn parse(
     message: &Schema,
     text: &[u8],
@@ -28,10 +30,10 @@ pub(super) fn parse(
 ) -> Result<(Vec<u8>, Vec<TextError>), TextError> {
     let mut lexer = Lexer::new(text);
     let (token, offset) = lexer.next()?;
-    let (wire, skip_errors) = (Vec::new(), Vec::new());
-    let mut parser = Parser { lexer, token, offset, unknown_fields, wire, skip_errors };
+    let (wire, warnings, ignored) = (Vec::new(), Vec::new(), HashSet::new());
+    let mut parser = Parser { lexer, token, offset, unknown_fields, wire, warnings, ignored };
     parser.fields(message, &Token::End)?;
-    Ok((parser.wire, parser.skip_errors))
+    Ok((parser.wire, parser.warnings))
 }
 
 /// Recursive-descent parser with one token of lookahead; `offset` is the byte offset of the
@@ -45,7 +47,9 @@ struct Parser<'a> {
     unknown_fields: UnknownFieldPolicy,
     /// The binary encoding of the current message's fields that the parser has read so far.
     wire: Vec<u8>,
-    skip_errors: Vec<TextError>,
+    warnings: Vec<TextError>,
+    /// The message types and names of the ignored fields about which the parser has warned.
+    ignored: HashSet<(&'static str, &'a str)>,
 }
 
 impl<'a> Parser<'a> {
@@ -69,15 +73,7 @@ impl<'a> Parser<'a> {
             return self.unexpected("a field name");
         };
         let Some(field) = message.field_by_name(name) else {
-            let fields = message.fields().iter().map(|field| field.name);
-            let message = format!("`{}` has no field `{}`", message.short_name(), quoted(name));
-            if self.unknown_fields == UnknownFieldPolicy::Reject {
-                return self.fail(message + &did_you_mean(name, fields));
-            }
-            self.skip_errors.push(error(self.offset, message));
-            self.advance()?;
-            self.skip_value()?;
-            return self.separator();
+            return self.unknown_field(message, name);
         };
         if !seen.insert(field.number) && !field.is_repeated() {
             return self.fail(format!("second value of `{name}`, which is not repeated"));
@@ -279,6 +275,27 @@ impl<'a> Parser<'a> {
             return Err(error(offset, message));
         };
         Ok(i64::from(number) as u64)
+    }
+
+    /// Skips a field that `message` does not declare, or returns an error for the field.
+    fn unknown_field(&mut self, message: &Schema, name: &'a str) -> Result<(), TextError> {
+        let short_name = message.short_name();
+        if let Some(reason) = reason_to_ignore(short_name, name) {
+            if self.ignored.insert((short_name, name)) {
+                let warning = format!("`{name}` of `{short_name}` is ignored: {reason}");
+                self.warnings.push(error(self.offset, warning));
+            }
+        } else {
+            let problem = format!("`{short_name}` has no field `{}`", quoted(name));
+            if self.unknown_fields == UnknownFieldPolicy::Reject {
+                let fields = message.fields().iter().map(|field| field.name);
+                return self.fail(problem + &did_you_mean(name, fields));
+            }
+            self.warnings.push(error(self.offset, format!("{problem}; skipped")));
+        }
+        self.advance()?;
+        self.skip_value()?;
+        self.separator()
     }
 
     /// Skips the rest of an unknown field, which is `:` and a value, or a nested message. Inside an

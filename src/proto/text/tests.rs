@@ -184,3 +184,27 @@ fn unknown_fields_are_skipped_on_request() {
         assert_eq!(error, format!("net.prototxt:{want}"), "{text}");
     }
 }
+
+#[test]
+fn fields_that_no_net_needs_are_ignored_with_one_warning_each() {
+    let text = r#"default_forward_type: FLOAT16  default_conv_algos_override: "1,2,3"
+        layer { name: "a" forward_type: FLOAT  quantization_param { bw_layer_in: 8 } }
+        layer { name: "b" forward_type: FLOAT  data_param { cache: true batch_size: 2 } }"#;
+    let want = "layer { name: 'a' } layer { name: 'b' data_param { batch_size: 2 } }";
+    assert_eq!(parse(text).unwrap(), parse(want).unwrap());
+    let schema = NetParameter::default().schema();
+    let (_, warnings) = parser::parse(schema, text.as_bytes(), UnknownFieldPolicy::Reject).unwrap();
+    let offsets: Vec<_> = warnings.iter().map(|warning| warning.offset).collect();
+    let positions = ["default_f", "default_c", "forward_type: FLOAT  q", "quant", "cache"];
+    assert_eq!(offsets, positions.map(|field| text.find(field).unwrap()));
+    assert_eq!(
+        warnings[0].message,
+        "`default_forward_type` of `NetParameter` is ignored: cortado computes in the element type of \
+         the net"
+    );
+    // The names are fields of certain messages only.
+    let error = parse_error("layer { pooling_param { forward_type: FLOAT } }");
+    assert!(error.ends_with("`PoolingParameter` has no field `forward_type`"), "{error}");
+    let error = parse_error("layer { batch_norm_param { scale_bias: true } }");
+    assert!(error.ends_with("`BatchNormParameter` has no field `scale_bias`"), "{error}");
+}

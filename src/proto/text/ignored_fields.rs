@@ -1,0 +1,74 @@
+//! Fields of Caffe's forks that a net does not need to compute its outputs.
+
+/// Fields of one message type that forks of Caffe added, and that the parser ignores.
+struct IgnoredFields {
+    message: &'static str,
+    names: &'static [&'static str],
+    /// What cortado does instead.
+    reason: &'static str,
+}
+
+const PRECISION: &str = "cortado computes in the element type of the net";
+const IMPLEMENTATION: &str = "cortado chooses the implementation of each layer";
+const READING: &str = "cortado reads the records one after the other, in the order of the source";
+
+/// The fields that the parser ignores. No field in this table changes the outputs of a trained net
+/// other than by rounding. The fields of NVIDIA's fork of Caffe precede those of Intel's.
+const IGNORED: [IgnoredFields; 7] = [
+    IgnoredFields {
+        message: "NetParameter",
+        names: &[
+            "default_forward_type",
+            "default_backward_type",
+            "default_forward_math",
+            "default_backward_math",
+            "global_grad_scale",
+            "global_grad_scale_adaptive",
+        ],
+        reason: PRECISION,
+    },
+    IgnoredFields {
+        message: "NetParameter",
+        names: &[
+            "default_conv_algos_override",
+            "default_cudnn_math_override",
+            "reduce_buckets",
+            "eltwise_mem_sharing",
+            "engine",
+            "compile_net_state",
+        ],
+        reason: IMPLEMENTATION,
+    },
+    IgnoredFields {
+        message: "LayerParameter",
+        names: &["forward_type", "backward_type", "forward_math", "backward_math"],
+        reason: PRECISION,
+    },
+    IgnoredFields {
+        message: "LayerParameter",
+        names: &["cudnn_math_override", "engine"],
+        reason: IMPLEMENTATION,
+    },
+    IgnoredFields {
+        message: "DataParameter",
+        names: &["threads", "parser_threads", "cache", "precache", "shuffle"],
+        reason: READING,
+    },
+    IgnoredFields {
+        message: "NetParameter",
+        names: &["bn_stats_batch_size"],
+        reason: "cortado computes the statistics of BatchNorm over the whole batch",
+    },
+    IgnoredFields {
+        message: "LayerParameter",
+        names: &["quantization_param"],
+        reason: "cortado does not compute in 8-bit integers",
+    },
+];
+
+/// Returns why the parser ignores the field `name` of a message of type `message`; `None` if the
+/// parser does not ignore the field.
+pub(super) fn reason_to_ignore(message: &str, name: &str) -> Option<&'static str> {
+    let mut fields = IGNORED.iter().filter(|fields| fields.message == message);
+    fields.find(|fields| fields.names.contains(&name)).map(|fields| fields.reason)
+}
