@@ -7,7 +7,8 @@ use super::{
 use crate::op::{Binary, Unary};
 
 /// Rectified linear unit with the upper limit 6, `y = min(max(x, 0), 6)`. The layer comes from forks
-/// of Caffe for MobileNet. At 0 and at 6, the derivative is 1.
+/// of Caffe for MobileNet. At 0 and at 6, the derivative is 1, as that of
+/// [`Clip`](super::Clip); in the fork MobileNet-YOLO, it is 0 at both.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};

@@ -494,3 +494,17 @@ fn regions_of_missing_images_are_refused() {
     net.blob("x1").unwrap().copy_from_slice(&rois).unwrap();
     net.forward().unwrap();
 }
+
+/// The fork MobileNet-YOLO has the derivative 0 at 0 and at 6.
+#[test]
+fn relu6_has_the_derivative_1_at_its_limits() {
+    let text = "force_backward: true ".to_owned()
+        + &input("x", &[1, 5])
+        + "layer { name: 'y' type: 'ReLU6' bottom: 'x' top: 'y' loss_weight: 1 }";
+    let mut net = try_net(&text, Phase::Train).unwrap();
+    net.blob("x").unwrap().copy_from_slice(&[-1.0, 0.0, 3.0, 6.0, 7.0]).unwrap();
+    net.forward().unwrap();
+    net.backward().unwrap();
+    let gradient = net.blob("x").unwrap().diff().unwrap().host().unwrap().to_vec();
+    assert_eq!(gradient, [0.0, 1.0, 1.0, 1.0, 0.0]);
+}
