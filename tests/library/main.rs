@@ -57,6 +57,7 @@ mod upgrade;
 // Tests of layers, nets and solvers.
 #[cfg(feature = "net")]
 mod annotated_data;
+#[cfg(feature = "image")]
 mod dense_image_data;
 #[cfg(feature = "net")]
 mod data;
