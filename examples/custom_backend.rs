@@ -2,6 +2,11 @@
 //! kernel, and is checked by the conformance kit.
 //!
 //! `cargo run --profile quick --features conformance --example custom_backend`
+//!
+//! With the feature `report` and the flag `--report`, the example then times the kernels of the
+//! device, and writes the results to the HTML page `target/report/index.html`:
+//!
+//! `cargo run --profile quick --features conformance,report --example custom_backend -- --report`
 
 use cortado::{
     Element, Error, Memory, View, ViewMut,
@@ -78,5 +83,11 @@ fn main() -> Result<()> {
         std::process::exit(1);
     }
     println!("all checks passed");
+
+    // The report compares the kernels of the device with one thread of the CPU.
+    #[cfg(feature = "report")]
+    if std::env::args().any(|argument| argument == "--report") {
+        println!("report: {}", cortado::bench_kit::report(&Npu)?.display());
+    }
     Ok(())
 }
