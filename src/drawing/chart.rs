@@ -8,8 +8,10 @@ use crate::error::{Error, Result};
 use plotters::prelude::*;
 use std::fmt::Write;
 
-/// Colors of the series of a chart, in the order of the series. A page with another background can
-/// override them with CSS rules.
+/// Colors of the series of a chart, in the order of the series. The seventh series has the first
+/// color again, but dashed lines and triangles instead of solid lines and circles; the thirteenth
+/// series has short dashes and crosses. A page with another background can override the colors with
+/// CSS rules.
 pub const COLORS: [&str; 6] = ["#1F5FBF", "#B3261E", "#2F6F4F", "#8A5A00", "#6B4FA0", "#52606D"];
 
 /// Color of axes and labels: the last of [`COLORS`].
@@ -94,7 +96,8 @@ pub struct Chart {
     pub y: String,
     /// Scales of the x-axis and the y-axis.
     pub scales: [AxisScale; 2],
-    /// Series, each with the next color of [`COLORS`].
+    /// Series, each with the next color of [`COLORS`], and after the last color with the next pattern
+    /// of lines and shape of points.
     pub series: Vec<Series>,
 }
 
@@ -120,17 +123,17 @@ impl Chart {
     fn legend(&self, width: f64) -> (String, f64) {
         let (mut svg, mut x, mut y) = (String::new(), 4.0, LEGEND_ROW / 2.0);
         for (index, series) in self.series.iter().enumerate() {
-            let entry_width = 24.0 + CHARACTER_WIDTH * series.name.chars().count() as f64;
+            let entry_width = 36.0 + CHARACTER_WIDTH * series.name.chars().count() as f64;
             if x + entry_width > width && x > 4.0 {
                 (x, y) = (4.0, y + LEGEND_ROW);
             }
-            let color = COLORS[index % COLORS.len()];
+            let (color, pattern) = (COLORS[index % COLORS.len()], Pattern::of(index));
             // `writeln!` to a `String` never fails.
             let _ = writeln!(
                 svg,
-                r#"<circle cx="{:.0}" cy="{y:.0}" r="4" fill="{color}"/><text x="{:.0}" y="{:.0}" fill="{color}">{}</text>"#,
-                x + 4.0,
-                x + 12.0,
+                r#"{}<text x="{:.0}" y="{:.0}" fill="{color}">{}</text>"#,
+                pattern.symbol(series.mark, [x, y], color),
+                x + 24.0,
                 y + 4.0,
                 escape_xml(&series.name)
             );
@@ -176,21 +179,87 @@ impl Chart {
             let color = color(index);
             let points = series.points.iter().filter(|point| is_drawn(point));
             let points: Vec<_> = points.map(|&[x, y]| (x, y)).collect();
-            // A line with only one point would be invisible without a circle at its last point.
-            let circles = match series.mark {
+            let pattern = Pattern::of(index);
+            // A line with only one point would be invisible without a marker at its last point.
+            let marked = match series.mark {
                 Mark::Dots => &points[..],
                 Mark::Line => &points[points.len().saturating_sub(1)..],
             };
-            chart
-                .draw_series(circles.iter().map(|point| Circle::new(*point, 3, color.filled())))?;
-            if series.mark == Mark::Line {
-                chart.draw_series(LineSeries::new(points, color.stroke_width(2)))?;
+            let style = color.filled();
+            chart.draw_series(marked.iter().map(|&point| match pattern {
+                Pattern::Solid => Circle::new(point, 3, style).into_dyn(),
+                Pattern::Dashed => TriangleMarker::new(point, 4, style).into_dyn(),
+                Pattern::Dotted => Cross::new(point, 3, color.stroke_width(2)).into_dyn(),
+            }))?;
+            if series.mark == Mark::Line && points.len() > 1 {
+                let style = color.stroke_width(2);
+                match pattern.dashes() {
+                    None => chart.draw_series(LineSeries::new(points, style))?,
+                    Some([dash, gap]) => {
+                        chart.draw_series(DashedLineSeries::new(points, dash, gap, style))?
+                    }
+                };
             }
         }
         root.present()?;
         drop(chart);
         drop(root);
         Ok(())
+    }
+}
+
+/// Pattern of the lines and shape of the points of a series, which distinguishes series of the same
+/// color.
+#[derive(Clone, Copy)]
+enum Pattern {
+    /// Solid lines and circles.
+    Solid,
+    /// Dashed lines and triangles.
+    Dashed,
+    /// Lines of short dashes, and crosses.
+    Dotted,
+}
+
+impl Pattern {
+    /// Returns the pattern of the series with this index.
+    fn of(index: usize) -> Self {
+        [Self::Solid, Self::Dashed, Self::Dotted][index / COLORS.len() % 3]
+    }
+
+    /// Returns the lengths of dashes and gaps in pixels; `None` for solid lines.
+    fn dashes(self) -> Option<[u32; 2]> {
+        match self {
+            Self::Solid => None,
+            Self::Dashed => Some([8, 5]),
+            Self::Dotted => Some([2, 4]),
+        }
+    }
+
+    /// Returns the symbol of a series in the legend as SVG text: a line of 18 pixels or a point, to
+    /// the right of `[x, y]`.
+    fn symbol(self, mark: Mark, [x, y]: [f64; 2], color: &str) -> String {
+        let center = x + 9.0;
+        match (mark, self) {
+            (Mark::Line, _) => {
+                let dashes = self.dashes().map_or(String::new(), |[dash, gap]| {
+                    format!(r#" stroke-dasharray="{dash} {gap}""#)
+                });
+                format!(
+                    r#"<path d="M{x:.0} {y:.0}h18" stroke="{color}" stroke-width="2"{dashes}/>"#
+                )
+            }
+            (Mark::Dots, Self::Solid) => {
+                format!(r#"<circle cx="{center:.0}" cy="{y:.0}" r="4" fill="{color}"/>"#)
+            }
+            (Mark::Dots, Self::Dashed) => {
+                format!(r#"<path d="M{center:.0} {:.0}l4 7h-8z" fill="{color}"/>"#, y - 4.0)
+            }
+            (Mark::Dots, Self::Dotted) => format!(
+                r#"<path d="M{:.0} {:.0}l6 6m0 -6l-6 6" stroke="{color}" stroke-width="2"/>"#,
+                center - 3.0,
+                y - 3.0
+            ),
+        }
     }
 }
 
@@ -216,6 +285,32 @@ mod tests {
         assert!(svg.contains("&lt;a&gt;") && !svg.contains("NaN"), "{svg}");
         assert!(Chart::default().svg(400.0, 300.0).is_ok());
         let _ = Chart::default().svg(0.0, -5.0); // does not panic
+    }
+
+    #[test]
+    fn series_of_the_same_color_have_different_patterns() {
+        let series = |mark| {
+            move |i: usize| {
+                let points = [[0.0, i as f64], [1.0, i as f64 + 1.0]].to_vec();
+                Series { name: i.to_string(), mark, points }
+            }
+        };
+        let svg = |mark, count| {
+            let series = (0..count).map(series(mark)).collect();
+            Chart { series, ..Chart::default() }.svg(400.0, 300.0).unwrap()
+        };
+        let dashes = |count| svg(Mark::Line, count).matches("stroke-dasharray").count();
+        assert_eq!([6, 7, 13].map(dashes), [0, 1, 7]);
+        // A dashed line consists of many polylines. The sixth series has one, and the grid the rest.
+        let lines = |count| svg(Mark::Line, count).matches("<polyline").count();
+        assert!(lines(7) > lines(6) + 10, "{} {}", lines(6), lines(7));
+        // Only the first six series have circles: one in the legend and one for each point.
+        let circles = |count| svg(Mark::Dots, count).matches("<circle").count();
+        assert_eq!([6, 7, 13].map(circles), [18, 18, 18]);
+        // A seventh line without points draws nothing, and does not fail.
+        let mut empty: Vec<_> = (0..7).map(series(Mark::Line)).collect();
+        empty[6].points.clear();
+        assert!(Chart { series: empty, ..Chart::default() }.svg(400.0, 300.0).is_ok());
     }
 
     #[test]
