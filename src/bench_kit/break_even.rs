@@ -7,6 +7,11 @@ use std::{fmt, time::Duration};
 /// Comparison of the kernel timings of two devices. A kernel's break-even size is the smallest
 /// measured size from which `device` is always faster than `host`.
 ///
+/// The device counts as faster at a size if the time on the host is longer by more than the noise.
+/// The noise is the sum of the half-widths of the confidence intervals of both times, and at least
+/// 5 % of the time on the device. The times with transfers have no interval of their own, so their
+/// noise is that of the times without transfers.
+///
 /// A kernel that falls back to the host at every size has no break-even size and no speedup,
 /// because both times are times of the host. A kernel that was timed at fewer than three sizes has
 /// no break-even size, for example in a survey with [`SizeRange::Smoke`](super::SizeRange::Smoke).
@@ -126,8 +131,9 @@ impl Row {
         };
         let has_enough_sizes = pairs.len() >= MIN_SIZES;
         let break_even = |time| {
-            let is_faster =
-                |pair: &&(Timing, Timing)| !pair.0.fallback && speedup(time, pair) > 1.0;
+            let is_faster = |pair: &&(Timing, Timing)| {
+                !pair.0.fallback && speedup(time, pair) > 1.0 + noise(pair)
+            };
             let faster_pairs = pairs.iter().rev().take_while(is_faster);
             faster_pairs.last().map(|(device, _)| device.size).filter(|_| has_enough_sizes)
         };
@@ -140,12 +146,26 @@ impl Row {
     }
 }
 
+/// Least relative difference of two times that is not noise. Between the surveys of two devices, the
+/// clock rate of a shared machine changes by several percent.
+const MIN_NOISE: f64 = 0.05;
+
+/// Returns the relative difference of the times of a device and of the host below which the
+/// difference is noise.
+fn noise((device, host): &(Timing, Timing)) -> f64 {
+    let half_width = |timing: &Timing| {
+        let [low, high] = timing.interval.map(|time| time.as_secs_f64());
+        0.5 * (high - low) / timing.time.as_secs_f64()
+    };
+    (half_width(device) + half_width(host)).max(MIN_NOISE)
+}
+
 impl fmt::Display for BreakEven {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { device, host, element, .. } = self;
         writeln!(
             f,
-            "{device} compared with {host}, {element}: smallest size at which {device} is faster"
+            "{device} compared with {host}, {element}: smallest size from which {device} is faster"
         )?;
         writeln!(
             f,
@@ -218,6 +238,20 @@ mod tests {
         assert!(text.contains("2.00x") && text.contains("never"), "{text}");
         let table = BreakEven::between(&survey("fast", [[1, 1], [1, 1], [1, 1]]), &host);
         assert_eq!((table.resident("copy"), table.with_transfers("copy")), (Some(10), Some(10)));
+    }
+
+    #[test]
+    fn a_difference_within_the_noise_is_no_gain() {
+        let host = survey("host", [[1000, 1000], [2000, 2000], [4000, 4000]]);
+        // 1 % faster at the first size, and then twice as fast.
+        let mut device = survey("device", [[990, 990], [1000, 1000], [2000, 2000]]);
+        assert_eq!(BreakEven::between(&device, &host).resident("copy"), Some(20));
+        // The time on the host is twice as long: an interval of ±60 % does not exceed the difference,
+        // and an interval of ±105 % does.
+        device.timings[1].interval = [400, 1600].map(Duration::from_nanos);
+        assert_eq!(BreakEven::between(&device, &host).resident("copy"), Some(20));
+        device.timings[1].interval = [100, 2200].map(Duration::from_nanos);
+        assert_eq!(BreakEven::between(&device, &host).resident("copy"), Some(40));
     }
 
     #[test]
