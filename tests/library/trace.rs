@@ -170,6 +170,17 @@ fn a_trace_of_lenet_training_matches_the_counters_the_ledger_and_the_net() {
     let [first, second] = [2 * 20 * 24 * 24 * 25, 2 * 50 * 8 * 8 * 500];
     assert_eq!(flops, (ITERATIONS * 8 * (2 * first + 3 * second)) as u64);
 
+    // The first convolution has one channel of 28×28 elements, and the last product has ten classes.
+    let shape = |kernel: &str, shape: &str| {
+        let mut events = kernels.iter().filter(|event| event.name.starts_with(kernel));
+        events.any(|event| event.args["shape"] == shape)
+    };
+    let first = "images: 8, outputs: 20, groups: 1, channels: 1, input: 28×28, kernel: 5×5, \
+                 stride: 1×1, pad: 0×0, dilation: 1×1";
+    assert!(shape("convolve", first) && shape("gemm", "m: 8, n: 10, k: 500"));
+    let pool = "planes: 160, input: 24×24, kernel: 2×2, stride: 2×2, pad: 0×0";
+    assert!(shape("max_pool", pool) && shape("softmax", "outer: 8, extent: 10, inner: 1"));
+
     // The uploads of parameters and of batches name their memories.
     let names: BTreeSet<_> =
         transfers.iter().filter_map(|event| event.args["memory"].as_str()).collect();

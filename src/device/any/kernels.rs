@@ -2,6 +2,7 @@
 
 use super::{
     handle::AnyDevice,
+    kernel_shape::KernelShape,
     operand::{AnyViewMut, IntegerView},
 };
 use crate::{
@@ -129,7 +130,7 @@ macro_rules! any_method {
             let _call = AnyCall::enter(stringify!($kernel), name);
             let _size = describe_kernel([name; 2], &|size| {
                 $(describe_operand!(size, ($kind $x [$A] $($details)*));)*
-                size.flops = kernel_flops!($kernel $($x)*);
+                describe_shape!(size, $kernel $($x)*);
             });
             element_kernels!(self $($T)?).$kernel($($x),*)
         }
@@ -163,28 +164,34 @@ macro_rules! describe_operand {
     };
 }
 
-/// Expands to the number of floating-point operations of a matrix product or convolution.
-macro_rules! kernel_flops {
-    (gemm $op:ident $($x:ident)*) => {
-        Some($op.flops())
+/// Adds the shape of a kernel call, and the floating-point operations of matrix products and
+/// convolutions, to the size of the call.
+macro_rules! describe_shape {
+    ($size:ident, gemm_batched $op:ident $batch:ident $($x:ident)*) => {
+        ($op, $batch).describe($size)
     };
-    (gemm_batched $op:ident $batch:ident $($x:ident)*) => {
-        Some($op.flops().saturating_mul($batch.count as u64))
-    };
-    (gemv $op:ident $($x:ident)*) => {
-        Some(2_u64.saturating_mul($op.m as u64).saturating_mul($op.n as u64))
-    };
-    (convolve $op:ident $($x:ident)*) => {
-        Some($op.flops())
-    };
-    (convolve_backward_input $op:ident $($x:ident)*) => {
-        Some($op.flops())
-    };
-    (convolve_backward_filters $op:ident $($x:ident)*) => {
-        Some($op.flops())
-    };
-    ($($other:tt)*) => {
-        None
+    ($size:ident, gemm $($x:ident)*) => { describe_first!($size, $($x)*) };
+    ($size:ident, gemv $($x:ident)*) => { describe_first!($size, $($x)*) };
+    ($size:ident, im2col $($x:ident)*) => { describe_first!($size, $($x)*) };
+    ($size:ident, col2im $($x:ident)*) => { describe_first!($size, $($x)*) };
+    ($size:ident, convolve $($x:ident)*) => { describe_first!($size, $($x)*) };
+    ($size:ident, convolve_backward_input $($x:ident)*) => { describe_first!($size, $($x)*) };
+    ($size:ident, convolve_backward_filters $($x:ident)*) => { describe_first!($size, $($x)*) };
+    ($size:ident, max_pool $($x:ident)*) => { describe_first!($size, $($x)*) };
+    ($size:ident, max_pool_backward $($x:ident)*) => { describe_first!($size, $($x)*) };
+    ($size:ident, average_pool $($x:ident)*) => { describe_first!($size, $($x)*) };
+    ($size:ident, average_pool_backward $($x:ident)*) => { describe_first!($size, $($x)*) };
+    ($size:ident, stochastic_pool $($x:ident)*) => { describe_first!($size, $($x)*) };
+    ($size:ident, softmax $($x:ident)*) => { describe_first!($size, $($x)*) };
+    ($size:ident, softmax_backward $($x:ident)*) => { describe_first!($size, $($x)*) };
+    // Other kernels, whose operands alone say their size.
+    ($size:ident, $kernel:ident $($x:ident)*) => {};
+}
+
+/// Adds the shape that the descriptor, the first argument of a kernel, describes.
+macro_rules! describe_first {
+    ($size:ident, $op:ident $($x:ident)*) => {
+        $op.describe($size)
     };
 }
 
@@ -222,7 +229,7 @@ macro_rules! other_method {
                     size.read("bias", bias.len(), size_of::<T>());
                 }
                 size.overwrite("y", y.len(), size_of::<T>());
-                size.flops = Some(op.flops());
+                op.describe(size);
             });
             self.kernels::<T>().convolve_with_activation(op, x, filters, bias, function, y)
         }
@@ -248,7 +255,7 @@ macro_rules! other_method {
                     true => size.overwrite("c", c.len(), size_of::<T>()),
                     false => size.update("c", c.len(), size_of::<T>()),
                 }
-                size.flops = Some(op.flops());
+                op.describe(size);
             });
             self.kernels::<T>().gemm_with_bias(op, a, b, bias, function, c)
         }

@@ -2,11 +2,12 @@
 //!
 //! - `handle` defines `AnyDevice` and implements its memory.
 //! - `kernels` calls the kernels of the wrapped device; `operand` defines the operands of kernels
-//!   with two type parameters.
+//!   with two type parameters, and `kernel_shape` the shapes of kernel calls, which traces record.
 //! - `erase` converts a device to an `AnyDevice`.
 
 mod erase;
 mod handle;
+mod kernel_shape;
 mod kernels;
 mod operand;
 

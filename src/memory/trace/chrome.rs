@@ -93,6 +93,9 @@ impl Events<'_> {
                 if let Some(size) = size {
                     let (operands, bytes) = (Text(&size.operands), size.bytes);
                     self.write(format_args!(",\"operands\":{operands},\"bytes\":{bytes}"));
+                    if !size.shape.is_empty() {
+                        self.write(format_args!(",\"shape\":{}", Text(&size.shape)));
+                    }
                     if let Some(flops) = size.flops {
                         self.write(format_args!(",\"flops\":{flops}"));
                     }

@@ -1,4 +1,4 @@
-//! The size of a kernel call: lengths of its operands, bytes and floating-point operations.
+//! The size of a kernel call: lengths of its operands, dimensions, bytes and floating-point operations.
 
 use std::fmt::Write;
 
@@ -21,13 +21,16 @@ use std::fmt::Write;
 /// });
 /// let size = size.unwrap();
 /// assert_eq!((&*size.operands, size.bytes), ("a: 6, b: 15, c: 10", 4 * (6 + 15 + 10)));
-/// assert_eq!(size.flops, Some(2 * 2 * 5 * 3));
+/// assert_eq!((&*size.shape, size.flops), ("m: 2, n: 5, k: 3", Some(2 * 2 * 5 * 3)));
 /// # Ok::<(), cortado::Error>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KernelSize {
     /// Names and numbers of elements of the operands, such as `x: 600, y: 600`.
     pub operands: String,
+    /// Names and values of the dimensions, such as `m: 2, n: 5, k: 3`; empty for kernels other than
+    /// matrix products, convolutions, pooling and softmax, whose operands have no further structure.
+    pub shape: String,
     /// Number of bytes of operands that the kernel reads, plus the number that it writes. An
     /// operand that the kernel updates counts twice.
     pub bytes: u64,
