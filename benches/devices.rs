@@ -1,6 +1,6 @@
 //! Benchmarks of CPU devices and of the simulated device, with `cortado::bench_kit`. The benchmark
 //! prints tables: each kernel's rates relative to the device's copy bandwidth and GEMM rate, and the
-//! sizes from which the device is faster than one CPU thread.
+//! sizes from which the device is faster than one CPU thread. A list of transfers by size follows.
 //!
 //! ```sh
 //! cargo bench --bench devices                # all kernels
@@ -30,5 +30,7 @@ fn main() -> Result<()> {
     bench.break_even(&parallel, &host);
     let simulated = bench.survey(&simulated_device, sizes)?;
     bench.break_even(&simulated, &host);
+    bench.transfers(&all_threads)?;
+    bench.transfers(&simulated_device)?;
     bench.finish()
 }

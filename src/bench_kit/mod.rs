@@ -33,6 +33,8 @@ mod page;
 #[cfg(feature = "report")]
 mod part;
 #[cfg(feature = "report")]
+mod peer;
+#[cfg(feature = "report")]
 mod program;
 #[cfg(feature = "report")]
 mod record;
@@ -40,6 +42,8 @@ mod sampling;
 #[cfg(feature = "report")]
 mod store;
 mod survey;
+#[cfg(feature = "report")]
+mod transfers;
 
 pub use break_even::BreakEven;
 use cases::cases_where;
@@ -51,6 +55,7 @@ pub use {
     comparison::{Change, compare},
     limits::{Level, Limits},
     part::{Part, report_folder},
+    peer::PeerTimes,
     program::{Bench, report},
     record::Record,
 };

@@ -1,6 +1,6 @@
 //! Part of the report: the stored results of one benchmark program.
 
-use super::{BreakEven, Limits, Record, machine::machine};
+use super::{BreakEven, Limits, PeerTimes, Record, machine::machine};
 use crate::error::{Error, Result};
 use serde_json::{Value, json};
 use std::{
@@ -32,6 +32,8 @@ pub struct Part {
     /// Rows of the table of break-even sizes: the device, the kernel, and the size from which the
     /// device is faster than one CPU thread, without and with transfers.
     pub break_even: Vec<[String; 4]>,
+    /// Times of cases with cortado and with other libraries.
+    pub peers: Vec<PeerTimes>,
 }
 
 /// Returns the folder of the report: `report` in the folder that `CARGO_TARGET_DIR` names, or in
@@ -45,6 +47,18 @@ impl Part {
     /// Returns an empty part with a description of this machine.
     pub fn new(name: &str) -> Self {
         Self { name: name.to_owned(), machine: machine(), ..Self::default() }
+    }
+
+    /// Returns an empty part about one subject, such as a device or a net, with a description of this
+    /// machine. The name of the part is `kind`, a hyphen, and the letters, digits and hyphens of
+    /// `subject`, so that the name is valid as a file name.
+    ///
+    /// ```
+    /// assert_eq!(cortado::bench_kit::Part::of("device", "npu:0").name, "device-npu0");
+    /// ```
+    pub fn of(kind: &str, subject: &str) -> Self {
+        let is_allowed = |c: &char| c.is_ascii_alphanumeric() || *c == '-';
+        Self::new(&format!("{kind}-{}", subject.chars().filter(is_allowed).collect::<String>()))
     }
 
     /// Adds the break-even sizes of a comparison.
@@ -86,10 +100,11 @@ impl Part {
             "name": self.name, "machine": self.machine, "break_even": self.break_even,
             "limits": self.limits.iter().map(Limits::to_json).collect::<Vec<_>>(),
             "records": self.records.iter().map(Record::to_json).collect::<Vec<_>>(),
+            "peers": self.peers.iter().map(PeerTimes::to_json).collect::<Vec<_>>(),
         })
     }
 
-    fn from_json(value: &Value) -> Option<Self> {
+    pub(super) fn from_json(value: &Value) -> Option<Self> {
         let text = |value: &Value| Some(value.as_str()?.to_owned());
         let list = |name: &str| value[name].as_array();
         let machine = |row: &Value| Some((text(&row[0])?, text(&row[1])?));
@@ -101,6 +116,12 @@ impl Part {
             limits: list("limits")?.iter().map(Limits::from_json).collect::<Option<_>>()?,
             records: list("records")?.iter().map(Record::from_json).collect::<Option<_>>()?,
             break_even: list("break_even")?.iter().map(row).collect::<Option<_>>()?,
+            // Parts of earlier versions have no comparison with other libraries.
+            peers: list("peers")
+                .into_iter()
+                .flatten()
+                .map(PeerTimes::from_json)
+                .collect::<Option<_>>()?,
         })
     }
 }

@@ -260,8 +260,8 @@ impl Bench {
     }
 }
 
-/// Times all cases of the kit on `device` in `f32`, compares them with one CPU thread, and adds them
-/// to the report in [`report_folder`]. Returns the path of the page.
+/// Times all cases of the kit on `device` in `f32`, compares them with one CPU thread, times
+/// transfers of several sizes, and adds the results to the report in [`report_folder`]. Returns the path of the page.
 ///
 /// # Errors
 /// Returns an error if a kernel or a transfer fails, or if a file of the report cannot be written.
@@ -276,19 +276,13 @@ impl Bench {
 pub fn report(device: &impl Device) -> Result<PathBuf> {
     let sampling = Sampling::QUICK;
     let options = Options { sampling, json: false, save_baseline: false, filters: Vec::new() };
-    let mut bench = Bench { part: Part::new(&file_name(&device.name())), options };
+    let mut bench = Bench { part: Part::of("device", &device.name()), options };
     bench.measure_limits(device)?;
     let host = Survey::measure::<f32>(&CpuDevice::with_threads(1)?, SizeRange::Full)?;
     let survey = bench.survey(device, SizeRange::Full)?;
     bench.break_even(&survey, &host);
+    bench.transfers(device)?;
     bench.part.store(&report_folder(), false)
-}
-
-/// Returns the name of a file for the results of a device: `device-`, and the letters, digits and
-/// hyphens of the device's name.
-fn file_name(device: &str) -> String {
-    let name: String = device.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').collect();
-    format!("device-{name}")
 }
 
 /// Largest number of rows of a summary, so that the summary fits on one screen.

@@ -87,6 +87,18 @@ impl HostBytes {
     pub fn adopt(storage: impl HostStorage + 'static) -> Self {
         Self(Repr::Adopted(Box::new(storage)))
     }
+
+    /// Returns whether the bytes belong to an adopted [`HostStorage`], such as a pinned allocation.
+    ///
+    /// ```
+    /// use cortado::memory::HostBytes;
+    ///
+    /// assert!(HostBytes::adopt(vec![1u8]).is_adopted() && !HostBytes::zeroed(1)?.is_adopted());
+    /// # Ok::<(), cortado::Error>(())
+    /// ```
+    pub fn is_adopted(&self) -> bool {
+        matches!(self.0, Repr::Adopted(_))
+    }
 }
 
 impl Deref for HostBytes {

@@ -1,12 +1,18 @@
 //! Benchmark of cortado against other libraries. Every round of a case runs all libraries, so that
-//! changes in the machine's speed affect all libraries alike.
+//! changes in the machine's speed affect all libraries alike. Without filters, the program adds the
+//! results to the report of cortado's benchmarks.
 //!
 //! `cargo run --release -- [--threads N] [--rounds N] [--least] [FILTER …]`
 
-use cortado::host::Workers;
-use cortado_peers::{Peers, Run, Work, cases};
+use cortado::{
+    bench_kit::{self, Part, PeerTimes, report_folder},
+    host::Workers,
+};
+use cortado_peers::{Case, Peers, Run, Work, cases};
 use std::{
+    env,
     hint::black_box,
+    path::Path,
     process::ExitCode,
     time::{Duration, Instant},
 };
@@ -24,7 +30,7 @@ struct Options {
 
 fn parse_options() -> Result<Options, String> {
     let mut options = Options { threads: 1, rounds: 15, minimum: false, name_parts: Vec::new() };
-    let mut arguments = std::env::args().skip(1);
+    let mut arguments = env::args().skip(1);
     while let Some(argument) = arguments.next() {
         let number = match argument.as_str() {
             "--threads" => &mut options.threads,
@@ -85,6 +91,36 @@ fn measure(runs: &mut [Run], options: &Options) -> Vec<f64> {
     times.iter().map(|times| times[if options.minimum { 0 } else { times.len() / 2 }]).collect()
 }
 
+/// Returns the times of a case for the report. `copy` is no other library: it only shows the limit
+/// of the memory bandwidth.
+fn peer_times(case: &Case, threads: usize, runs: &[Run], times: &[f64]) -> PeerTimes {
+    let others = runs.iter().zip(times).skip(1).filter(|(run, _)| run.library != "copy");
+    let work = match case.work {
+        Work::Flops(flops) => bench_kit::Work { bytes: 0, flops },
+        Work::Bytes(bytes) => bench_kit::Work { bytes, flops: 0 },
+    };
+    PeerTimes {
+        kernel: case.group.into(),
+        case: case.name.clone(),
+        threads,
+        work,
+        seconds: times[0],
+        others: others.map(|(run, &seconds)| (run.library.into(), seconds)).collect(),
+    }
+}
+
+/// Adds the times to the report in the folder that `CARGO_TARGET_DIR` names, or in the folder
+/// `target` of cortado, where its other benchmarks store their results.
+fn store(threads: usize, peers: Vec<PeerTimes>) -> cortado::Result<()> {
+    let folder = match env::var_os("CARGO_TARGET_DIR") {
+        Some(_) => report_folder(),
+        None => Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/report"),
+    };
+    let part = Part { peers, ..Part::of("peers", &threads.to_string()) };
+    println!("report: {}", part.store(&folder, false)?.display());
+    Ok(())
+}
+
 fn main() -> ExitCode {
     let options = match parse_options() {
         Ok(options) => options,
@@ -107,6 +143,7 @@ fn main() -> ExitCode {
         options.threads
     );
     let mut ratios: Vec<(&str, &str, f64)> = Vec::new();
+    let mut results = Vec::new();
     for case in cases() {
         let name = format!("{}/{}", case.group, case.name);
         let parts = &options.name_parts;
@@ -115,6 +152,7 @@ fn main() -> ExitCode {
         }
         let mut runs = (case.runs)(&peers, &workers);
         let times = measure(&mut runs, &options);
+        results.push(peer_times(&case, options.threads, &runs, &times));
         let (amount, unit) = match case.work {
             Work::Flops(flops) => (flops, "GFLOP/s"),
             Work::Bytes(bytes) => (bytes, "GB/s"),
@@ -133,6 +171,13 @@ fn main() -> ExitCode {
         let mean = ratios.iter().map(|(.., ratio)| ratio.ln()).sum::<f64>() / ratios.len() as f64;
         let min = ratios.iter().map(|&(.., ratio)| ratio).fold(f64::MAX, f64::min);
         println!("{:<16} {:<16} {:.2} {min:.2}", ratios[0].0, ratios[0].1, mean.exp());
+    }
+    // A part of the cases would replace the results of a full run.
+    if options.name_parts.is_empty()
+        && let Err(error) = store(options.threads, results)
+    {
+        eprintln!("{error}");
+        return ExitCode::FAILURE;
     }
     ExitCode::SUCCESS
 }

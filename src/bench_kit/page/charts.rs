@@ -1,7 +1,7 @@
-//! Charts of the report: rooflines, and rates over sizes.
+//! Charts of the report: rooflines, rates over sizes, and times of transfers over sizes.
 
 use super::{
-    super::{Limits, Part, Record},
+    super::{Limits, Part, Record, record::time_text, transfers::DIRECTIONS},
     html::{figure, row, table},
 };
 use crate::{
@@ -11,10 +11,10 @@ use crate::{
 use std::collections::BTreeMap;
 
 /// Width and height of a chart, in pixels.
-const SIZE: [f64; 2] = [440.0, 300.0];
+pub(super) const SIZE: [f64; 2] = [440.0, 300.0];
 
 /// Wraps the figures of a section in a grid; empty if the section has no figures.
-fn grid(figures: &str) -> String {
+pub(super) fn grid(figures: &str) -> String {
     match figures {
         "" => String::new(),
         figures => format!("<div class=\"charts\">{figures}</div>\n"),
@@ -22,12 +22,16 @@ fn grid(figures: &str) -> String {
 }
 
 /// Returns a roofline for each device and element type whose peak rates are known: each kernel at
-/// each size is a dot, with the arithmetic intensity on the x axis and the rate on the y axis.
+/// each size is a dot, with the arithmetic intensity on the x axis and the rate on the y axis. The
+/// dots of each part have their own color or shape.
 pub(super) fn roofline_charts(parts: &[Part]) -> Result<String> {
-    let mut groups: BTreeMap<(&str, &str), Vec<&Record>> = BTreeMap::new();
-    for record in parts.iter().flat_map(|part| &part.records) {
-        if record.flops > 0 && record.bytes > 0 && !record.fallback {
-            groups.entry((&record.device, &record.element)).or_default().push(record);
+    let mut groups: BTreeMap<(&str, &str), Vec<(&str, &Record)>> = BTreeMap::new();
+    for part in parts {
+        for record in &part.records {
+            if record.flops > 0 && record.bytes > 0 && !record.fallback {
+                let group = groups.entry((&record.device, &record.element)).or_default();
+                group.push((&part.name, record));
+            }
         }
     }
     let mut figures = String::new();
@@ -40,19 +44,23 @@ pub(super) fn roofline_charts(parts: &[Part]) -> Result<String> {
             let (flops, bytes) = (record.flops as f64, record.bytes as f64);
             [flops / bytes, flops / record.seconds / 1e9]
         };
-        let points: Vec<_> = records.iter().map(|record| point(record)).collect();
-        let kernels = [Series { name: "kernels".into(), mark: Mark::Dots, points: points.clone() }];
+        let points: Vec<_> = records.iter().map(|(_, record)| point(record)).collect();
+        // The records are in the order of the parts.
+        let dots = records.chunk_by(|a, b| a.0 == b.0).map(|records| {
+            let points = records.iter().map(|(_, record)| point(record)).collect();
+            Series { name: records[0].0.into(), mark: Mark::Dots, points }
+        });
         let chart = Chart {
             x: "floating-point operations per byte".into(),
             y: "GFLOP/s".into(),
             // A roof consists of two straight lines only if both axes are logarithmic.
             scales: [AxisScale::Logarithmic; 2],
-            series: kernels.into_iter().chain(roofs(limits, peak, &points)).collect(),
+            series: dots.chain(roofs(limits, peak, &points)).collect(),
         };
         let rows: Vec<_> = records
             .iter()
             .zip(&points)
-            .map(|(record, point)| {
+            .map(|((_, record), point)| {
                 let [intensity, rate] = point.map(format_number);
                 row([&record.case, &intensity, &rate, &record.share()])
             })
@@ -90,7 +98,8 @@ fn roofs(limits: &Limits, peak: f64, points: &[[f64; 2]]) -> Vec<Series> {
 pub(super) fn rate_charts(parts: &[Part]) -> Result<String> {
     let mut kernels: BTreeMap<&str, Vec<&Record>> = BTreeMap::new();
     for record in parts.iter().flat_map(|part| &part.records) {
-        if record.size.is_some() && record.flops.max(record.bytes) > 0 {
+        let is_transfer = DIRECTIONS.contains(&&*record.kernel);
+        if record.size.is_some() && record.flops.max(record.bytes) > 0 && !is_transfer {
             kernels.entry(&record.kernel).or_default().push(record);
         }
     }
@@ -128,6 +137,41 @@ pub(super) fn rate_charts(parts: &[Part]) -> Result<String> {
             .collect();
         let header = ["device and element type", "size", "rate", "share of the limit"];
         figures += &figure(kernel, &chart.svg(SIZE[0], SIZE[1])?, &table(&header, &rows));
+    }
+    Ok(grid(&figures))
+}
+
+/// Returns a chart of the time over the number of bytes for each direction of transfers: a line per
+/// device and kind of host memory.
+pub(super) fn transfer_charts(parts: &[Part]) -> Result<String> {
+    let mut figures = String::new();
+    for (direction, caption) in DIRECTIONS.into_iter().zip(["host to device", "device to host"]) {
+        let records = parts.iter().flat_map(|part| &part.records);
+        let mut records: Vec<_> = records.filter(|record| record.kernel == direction).collect();
+        if records.is_empty() {
+            continue;
+        }
+        records.sort_by_key(|record| (&record.device, record.size));
+        let series = records.chunk_by(|a, b| a.device == b.device).map(|records| {
+            let point = |record: &&Record| [record.size.unwrap_or(0) as f64, 1e6 * record.seconds];
+            let points = records.iter().map(point).collect();
+            Series { name: records[0].device.clone(), mark: Mark::Line, points }
+        });
+        let chart = Chart {
+            x: "bytes".into(),
+            y: "microseconds".into(),
+            scales: [AxisScale::Logarithmic; 2],
+            series: series.collect(),
+        };
+        let rows: Vec<_> = records
+            .iter()
+            .map(|record| {
+                let size = record.size.map_or(String::new(), |size| size.to_string());
+                row([&record.device, &size, &time_text(record.seconds), &record.rate()])
+            })
+            .collect();
+        let header = ["device and kind of transfer", "bytes", "time", "rate"];
+        figures += &figure(caption, &chart.svg(SIZE[0], SIZE[1])?, &table(&header, &rows));
     }
     Ok(grid(&figures))
 }

@@ -2,18 +2,20 @@
 
 mod charts;
 mod html;
+mod peers;
 
 use super::{Part, Record, compare, record::time_text};
 use crate::error::Result;
-use charts::{rate_charts, roofline_charts};
+use charts::{rate_charts, roofline_charts, transfer_charts};
 use html::{document, row, section, table};
+use peers::peers_section;
 
 /// Returns the page of all `parts`, compared with the parts in `baseline`.
 pub(super) fn page(parts: &[Part], baseline: &[Part]) -> Result<String> {
     let mut sections = vec![machine_section(parts), peaks_section(parts)];
     sections.push(section(
         "Roofline",
-        "Each dot is a kernel at one size. The lines are the measured limits: memory bandwidth limits \
+        "Each dot is a kernel at one size, or a pass of a layer of a net. The lines are the measured limits: memory bandwidth limits \
          kernels under the slope, and arithmetic limits kernels under the horizontal part.",
         &roofline_charts(parts)?,
     ));
@@ -23,7 +25,14 @@ pub(super) fn page(parts: &[Part], baseline: &[Part]) -> Result<String> {
          is the share of the least time that the measured peak rates allow: the rest is left to gain.",
         &rate_charts(parts)?,
     ));
+    sections.push(section(
+        "Transfers",
+        "Times of transfers between host and device, over the number of bytes. A copy takes longer \
+         for more bytes. A map, of memory that host and device share, copies nothing.",
+        &transfer_charts(parts)?,
+    ));
     sections.push(break_even_section(parts));
+    sections.push(peers_section(parts)?);
     sections.push(left_to_gain_section(parts));
     sections.push(comparison_section(parts, baseline));
     sections.push(all_cases_section(parts));
@@ -139,9 +148,85 @@ fn all_cases_section(parts: &[Part]) -> String {
 mod tests {
     use super::*;
     use crate::{
-        bench_kit::{Level, Limits},
+        bench_kit::{Level, Limits, PeerTimes, Work},
         drawing::SVG_NAMESPACE,
     };
+
+    fn record(kernel: &str, device: &str, size: u64, [bytes, flops]: [u64; 2]) -> Record {
+        Record {
+            case: format!("{kernel}/{size}"),
+            kernel: kernel.into(),
+            element: "f32".into(),
+            device: device.into(),
+            size: Some(size),
+            bytes,
+            flops,
+            seconds: 1e-6,
+            interval: [1e-6; 2],
+            limit_seconds: None,
+            fallback: false,
+        }
+    }
+
+    #[test]
+    fn transfers_have_a_chart_with_copies_and_maps() {
+        let copy = |size| record("host_to_device", "gpu, copy, pageable memory", size, [size, 0]);
+        let map = |size| record("host_to_device", "cpu, map", size, [0, 0]);
+        let records = vec![copy(4096), copy(8192), map(4096), map(8192)];
+        let page = page(&[Part { records, ..Part::default() }], &[]).unwrap();
+        let transfers = page.split("<h2>").find(|text| text.starts_with("Transfers<")).unwrap();
+        assert_eq!(transfers.matches("<figure>").count(), 1);
+        for text in [">gpu, copy, pageable memory</text>", ">cpu, map</text>", "copies nothing"] {
+            assert!(transfers.contains(text), "{text}: {transfers}");
+        }
+        // The charts of rates leave transfers out.
+        assert_eq!(page.matches("<figure>").count(), 1);
+    }
+
+    #[test]
+    fn a_roofline_separates_the_parts() {
+        let part = |name: &str| Part {
+            name: name.into(),
+            records: vec![record("gemm", "cpu", 1, [10, 20]), record("gemm", "cpu", 2, [10, 40])],
+            limits: vec![Limits {
+                device: "cpu".into(),
+                flops: vec![("f32".into(), 1e11)],
+                levels: Vec::new(),
+            }],
+            ..Part::default()
+        };
+        let page = page(&[part("blas"), part("layers-LeNet")], &[]).unwrap();
+        let roofline = page.split("<h2>").find(|text| text.starts_with("Roofline<")).unwrap();
+        assert!(roofline.contains(">blas</text>") && roofline.contains(">layers-LeNet</text>"));
+        // Each part has a dot in the legend and one for each record.
+        for color in &crate::drawing::COLORS[..2] {
+            let dots =
+                roofline.split("<circle").filter(|tag| tag.contains(&format!("\"{color}\"")));
+            assert_eq!(dots.count(), 3, "{roofline}");
+        }
+    }
+
+    #[test]
+    fn other_libraries_have_a_ratio_for_each_kernel_and_case() {
+        let times = |case: &str, seconds: f64, other: f64| PeerTimes {
+            kernel: "sgemm".into(),
+            case: case.into(),
+            threads: 1,
+            work: Work { bytes: 0, flops: 1000 },
+            seconds,
+            others: vec![("slow".into(), 9.0), ("fast".into(), other)],
+        };
+        // cortado is twice as fast in one case, and half as fast in the other.
+        let peers = vec![times("a", 1e-6, 2e-6), times("b", 4e-6, 2e-6)];
+        let part = Part { name: "peers".into(), peers, ..Part::default() };
+        assert_eq!(Part::from_json(&part.to_json()), Some(part.clone()));
+        let page = page(&[part], &[]).unwrap();
+        let row = |cells: [&str; 5]| {
+            format!("<tr>{}</tr>", cells.map(|c| format!("<td>{c}</td>")).concat())
+        };
+        assert!(page.contains(&row(["sgemm, 1 thread", "2", "1.00", "0.50", "b"])), "{page}");
+        assert!(page.contains("fast: 0.5 GFLOP/s</td><td>2.00</td>"), "{page}");
+    }
 
     #[test]
     fn the_page_escapes_names_and_has_a_table_for_each_chart() {
@@ -179,6 +264,7 @@ mod tests {
         assert!(page.contains("1 of 2 cases changed") && page.contains("+20 %"), "{page}");
         let charts = page.matches("<figure>").count();
         assert!(charts >= 2 && page.matches("<summary>").count() >= charts);
+        assert!(!page.contains("Compared with other libraries"), "no comparison is stored");
         // The page loads nothing: its only URL is the namespace of SVG.
         assert_eq!(page.matches("http").count(), page.matches(SVG_NAMESPACE).count());
     }
