@@ -4,9 +4,9 @@ use super::{
     byte_size::mebibytes,
     copy_args::CopyArgs,
     device_args::DeviceArgs,
-    escape::escape_control,
+    escape::{escape_control, escape_json},
     net_state_args::{NetStateArgs, PhaseArg},
-    output::print,
+    output::{print, print_unescaped},
     processes::Processes,
     signals::{SecondSignal, stop_flag},
     table::{align_columns, milliseconds},
@@ -16,26 +16,28 @@ use clap::Args;
 use cortado::device::AnyDevice;
 use cortado::kernel::traits::*;
 use cortado::{
+    bench_kit::{Limits, report_folder},
     error::{Error, Result},
     ledger::{self, Diagnosis},
     memory::{MemoryUsage, PoolUsage},
     net::{MemoryUse, Net},
-    proto::{LayerParameter, read_net},
+    proto::{NetParameter, read_net},
 };
-use std::{
-    fs,
-    path::PathBuf,
-    sync::atomic::Ordering::Relaxed,
-    time::{Duration, Instant},
-};
+use std::{fs, path::PathBuf, sync::atomic::Ordering::Relaxed, time::Instant};
 
 mod gradient_sums;
+mod json;
 mod kernel_times;
 mod layer_passes;
+mod measurements;
+mod roofline;
 
 use gradient_sums::time_gradient_sums;
+use json::document;
 use kernel_times::KernelTimes;
 use layer_passes::{backward_layers, forward_layers};
+use measurements::{Measurements, Row, median};
+use roofline::Roofline;
 
 /// Time the layers of a net
 ///
@@ -48,6 +50,11 @@ use layer_passes::{backward_layers, forward_layers};
 /// of the host. An activation that is fused into the preceding layer has no separate forward time:
 /// the table shows `above`, and the preceding row includes the activation. The times of data layers
 /// include the wait for data, whose mean the command also prints.
+///
+/// --roofline measures the peak rates of the device, and prints the rates of each layer's passes and
+/// their share of the limit: the least time that the peak rates allow. The bytes are those that the
+/// layer's kernels read and write. The floating-point operations are those of matrix products and
+/// convolutions.
 ///
 /// With --trace, the times include the recording of the timeline, and Ctrl-C stops the command after
 /// the current pass.
@@ -81,29 +88,18 @@ pub(super) struct Time {
     /// transfers, writes and waits
     #[arg(long)]
     doctor: bool,
+    /// After the timing, print each layer's share of the measured peak rates of the device, and add
+    /// the layers to the report of the benchmarks, FOLDER/index.html; the default FOLDER is
+    /// target/report
+    #[arg(long, value_name = "FOLDER", num_args = 0..=1, require_equals = true)]
+    roofline: Option<Option<PathBuf>>,
+    /// Print the results as one JSON object instead of tables
+    #[arg(long)]
+    json: bool,
     #[command(flatten)]
     trace: TraceArgs,
     #[command(flatten)]
     device: DeviceArgs,
-}
-
-/// Row of the printed table: a layer and its times.
-struct Row {
-    name: String,
-    kind: String,
-    tops: String,
-    /// Number of values of the parameters that the layer does not share with an earlier layer.
-    parameters: usize,
-    /// Time of the layer in each forward pass, in seconds; empty if the layer is fused into the
-    /// preceding layer.
-    forward: Vec<f64>,
-    backward: Vec<f64>,
-    /// Times of the layer's kernels and transfers in each forward and backward pass, in seconds, as
-    /// the device measured them.
-    device: [Vec<f64>; 2],
-    /// Number of floating-point operations in the layer's forward pass, if known.
-    forward_flops: Option<f64>,
-    backward_flops: Option<f64>,
 }
 
 impl Time {
@@ -144,30 +140,37 @@ impl Time {
         if processes.rank() > 0 {
             return Ok(());
         }
-        let report = report(&times, &net.memory_use()?, device.memory_usage()?);
-        match diagnosis {
-            Some(diagnosis) => print(&format!("{report}\nTransfers of two passes:\n{diagnosis}")),
-            None => print(&report),
+        let (memory, usage) = (net.memory_use()?, device.memory_usage()?);
+        let roofline = self.roofline.is_some().then(|| {
+            let (limits, name) = (Limits::measure(device)?, self.net_name(&definition));
+            Roofline::measure(&mut net, &name, &times.rows, self.forward_only, limits)
+        });
+        let roofline = roofline.transpose()?;
+        if let (Some(roofline), Some(folder)) = (&roofline, &self.roofline) {
+            let page = roofline.store(&folder.clone().unwrap_or_else(report_folder))?;
+            log::info!("Wrote the roofline to {}", page.display());
+        }
+        if self.json {
+            let json = document(&times, &memory, usage, roofline.as_ref(), diagnosis.as_ref());
+            return print_unescaped(&(escape_json(&format!("{json:#}")) + "\n"));
+        }
+        let mut text = report(&times, &memory, usage);
+        if let Some(roofline) = roofline {
+            text += &format!("\n{}", roofline.table());
+        }
+        if let Some(diagnosis) = diagnosis {
+            text += &format!("\nTransfers of two passes:\n{diagnosis}");
+        }
+        print(&text)
+    }
+
+    /// Returns the name of the net, or the name of its file for a net without a name.
+    fn net_name(&self, definition: &NetParameter) -> String {
+        match definition.name() {
+            "" => self.model.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
+            name => escape_control(name),
         }
     }
-}
-
-/// Text in the forward-time column for an activation that is fused into the preceding layer and
-/// therefore has no separate time.
-const FUSED_ABOVE: &str = "above";
-
-/// Measured times of a net's layers and of its passes.
-struct Measurements {
-    rows: Vec<Row>,
-    /// Times of the forward passes and of the backward passes of the net, in seconds.
-    passes: [Vec<f64>; 2],
-    /// Total time that the timed passes waited for data; `None` if the net reads no data.
-    data_wait: Option<Duration>,
-    /// Times of the kernels and transfers; `None` if the device does not measure times.
-    kernels: Option<KernelTimes>,
-    /// Number of processes, and times in seconds of sums of the gradients over all processes; `None`
-    /// if this process is alone.
-    gradient_sums: Option<(usize, Vec<f64>)>,
 }
 
 /// Times the forward and backward passes of each layer of `net`, after one untimed pass. Calls
@@ -238,82 +241,6 @@ fn seconds_to_finish(device: &AnyDevice, mut work: impl FnMut() -> Result<()>) -
     Ok(start.elapsed().as_secs_f64())
 }
 
-impl Row {
-    fn new(net: &Net<f32>, index: usize) -> Self {
-        let param = net.layer_params().nth(index).cloned().unwrap_or_default();
-        let (_, tops) = net.bottoms_and_tops(index).unwrap_or_default();
-        let shapes = tops.iter().filter_map(|top| net.blob(top)).map(|blob| {
-            let extents: Vec<_> = blob.shape().iter().map(usize::to_string).collect();
-            extents.join("×")
-        });
-        let forward_flops = flops(net, index, &param);
-        // The gradient of the weights and the gradient of the bottom each take as many
-        // floating-point operations as a forward pass.
-        let gradients = net.needs_backward(index).map_or(0, |(backward, bottoms)| {
-            usize::from(backward) + usize::from(bottoms.contains(&true))
-        });
-        let own_params = net.learnable_params().filter(|param| param.layer == index);
-        Self {
-            name: escape_control(param.name()),
-            kind: escape_control(param.r#type()),
-            tops: shapes.collect::<Vec<_>>().join(" "),
-            parameters: own_params.map(|param| param.blob().count()).sum(),
-            forward: Vec::new(),
-            backward: Vec::new(),
-            device: Default::default(),
-            forward_flops,
-            backward_flops: forward_flops.map(|flops| flops * gradients as f64),
-        }
-    }
-
-    /// Returns the cells of the row, with those of the device's times if `has_device_times` is true.
-    fn cells(&self, total_seconds: f64, has_device_times: bool) -> Vec<String> {
-        let [forward, backward] = [median(&self.forward), median(&self.backward)];
-        let speed = |flops: Option<f64>, seconds: Option<f64>| match (flops, seconds) {
-            (Some(flops), Some(seconds)) if flops > 0.0 => format!("{:.1}", flops / seconds / 1e9),
-            _ => String::new(),
-        };
-        let seconds = forward.unwrap_or(0.0) + backward.unwrap_or(0.0);
-        let [forward_on_device, backward_on_device] = self
-            .device
-            .each_ref()
-            .map(|seconds| has_device_times.then(|| milliseconds(median(seconds))));
-        [
-            Some(self.name.clone()),
-            Some(self.kind.clone()),
-            Some(self.tops.clone()),
-            Some(if self.parameters > 0 { self.parameters.to_string() } else { String::new() }),
-            Some(forward.map_or(FUSED_ABOVE.into(), |forward| milliseconds(Some(forward)))),
-            forward_on_device,
-            Some(speed(self.forward_flops, forward)),
-            Some(milliseconds(backward)),
-            backward_on_device,
-            Some(speed(self.backward_flops, backward)),
-            Some(format!("{:.1}", 100.0 * seconds / total_seconds)),
-        ]
-        .into_iter()
-        .flatten()
-        .collect()
-    }
-}
-
-/// Returns the number of floating-point operations in a layer's forward pass: two for each
-/// multiplication of a weight and an input element.
-fn flops(net: &Net<f32>, index: usize, param: &LayerParameter) -> Option<f64> {
-    let (bottoms, tops) = net.bottoms_and_tops(index)?;
-    let weights = net.params().iter().find(|p| p.layer == index && p.index == 0)?.blob();
-    let count = |names: &[&str]| -> usize {
-        names.iter().filter_map(|name| net.blob(name)).map(|blob| blob.count()).sum()
-    };
-    let (elements, filters) = match param.r#type() {
-        "Convolution" => (count(&tops), param.convolution_param.as_ref()?.num_output()),
-        "InnerProduct" => (count(&tops), param.inner_product_param.as_ref()?.num_output()),
-        "Deconvolution" => (count(&bottoms), u32::try_from(*weights.shape().first()?).ok()?),
-        _ => return None,
-    };
-    Some(2.0 * elements as f64 * weights.count() as f64 / f64::from(filters.max(1)))
-}
-
 /// Formats the measured times, the memory of the net's blobs, and the device's memory usage.
 fn report(times: &Measurements, memory: &MemoryUse, usage: Option<MemoryUsage>) -> String {
     let Measurements { rows, passes, data_wait, kernels, gradient_sums } = times;
@@ -371,15 +298,6 @@ fn report(times: &Measurements, memory: &MemoryUse, usage: Option<MemoryUsage>) 
         line("Peak memory of the process", format!("{} MiB", mebibytes(peak)));
     }
     text
-}
-
-fn median(values: &[f64]) -> Option<f64> {
-    let mut sorted_values = values.to_vec();
-    sorted_values.sort_by(f64::total_cmp);
-    let middle = sorted_values.len() / 2;
-    let upper_median = sorted_values.get(middle)?;
-    let lower_median = sorted_values.get((sorted_values.len() - 1) / 2)?;
-    Some((lower_median + upper_median) / 2.0)
 }
 
 /// Returns the peak resident memory of this process in bytes on Linux, and `None` on other systems.

@@ -9,6 +9,7 @@ use cortado::{
     memory::{DeviceSpan, DeviceWork},
     net::Net,
 };
+use serde_json::{Value, json};
 use std::{collections::BTreeMap, time::Duration};
 
 /// Largest number of passes in which the device measures times. A recording slows down the host, so
@@ -86,6 +87,21 @@ impl KernelTimes {
         let (launches, time) = self.totals.entry(name).or_default();
         *launches += 1;
         *time += span.duration;
+    }
+
+    /// Returns the kernels and transfers as JSON, with the number of launches and the seconds of one
+    /// pass.
+    pub(super) fn to_json(&self) -> Value {
+        let per_pass = 1.0 / f64::from(self.passes);
+        let kernel = |(name, total): (&KernelName, &(u32, Duration))| {
+            let ([kernel, element, function], (launches, time)) = (name, total);
+            json!({
+                "kernel": kernel, "element": element, "function": function,
+                "launches": f64::from(*launches) * per_pass,
+                "seconds": time.as_secs_f64() * per_pass,
+            })
+        };
+        self.totals.iter().map(kernel).collect()
     }
 
     /// Formats a table of the kernels, in descending order of time.

@@ -1,10 +1,11 @@
 use super::*;
 use cortado::{
+    bench_kit::{Level, Limits},
     data::{Record, Source, SourceRegistry},
     device::{CpuDevice, Device, SimulatedDevice},
     proto::parse_text,
 };
-use std::thread;
+use std::{thread, time::Duration};
 
 /// Source of two-byte records, which sleeps for the given time before it returns a record.
 struct SlowSource(Duration);
@@ -115,4 +116,39 @@ fn a_fused_activation_is_timed_with_its_convolution() {
     };
     assert_eq!(forward("c"), "above");
     assert!(forward("y").parse::<f64>().is_ok());
+}
+
+#[test]
+fn the_roofline_counts_the_work_of_each_pass_and_its_least_time() {
+    let device = CpuDevice::with_threads(1).unwrap();
+    let text = r#"layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 3 dim: 4 } } }
+        layer { name: "ip" type: "InnerProduct" bottom: "x" top: "y" inner_product_param {
+            num_output: 2 weight_filler { type: "xavier" } } }
+        layer { name: "sigmoid" type: "Sigmoid" bottom: "y" top: "z" }"#;
+    let mut net = Net::<f32>::builder(&device).build(&parse_text(text, "text").unwrap()).unwrap();
+    let times = measure(&mut net, 3, true, &|| Ok(())).unwrap();
+    let level = Level { name: "memory".into(), capacity: u64::MAX, bandwidth: 2e9 };
+    let limits = Limits {
+        device: "cpu (1 thread)".into(),
+        flops: vec![("f32".into(), 1e9)],
+        levels: vec![level],
+    };
+    let roofline = Roofline::measure(&mut net, "net", &times.rows, true, limits).unwrap();
+    let [product, sigmoid] = roofline.records() else { panic!("{:?}", roofline.records()) };
+    // The product reads 3×4 inputs, 2×4 weights and 2 biases, and writes 3×2 sums. At 2 GB/s the
+    // bytes take 56 ns, which exceeds the 48 ns of the operations at 1 GFLOP/s.
+    assert_eq!((&*product.case, product.flops), ("net/ip/forward", 2 * 3 * 4 * 2));
+    assert_eq!(product.bytes, 4 * (3 * 4 + 2 * 4 + 2 + 3 * 2));
+    assert!((product.limit_seconds.unwrap() - 56e-9).abs() < 1e-15, "{product:?}");
+    let seconds = median(&times.rows[1].forward).unwrap();
+    assert!((product.seconds - seconds).abs() < 1e-9, "the clock counts nanoseconds");
+    // The sigmoid reads and writes six elements.
+    assert_eq!((sigmoid.flops, sigmoid.bytes), (0, 4 * 2 * 6));
+    let table = roofline.table();
+    assert!(table.contains("ip       forward  memory") && table.contains("GFLOP/s"), "{table}");
+
+    let folder = std::env::temp_dir().join(format!("cortado-roofline-{}", std::process::id()));
+    let page = fs::read_to_string(roofline.store(&folder).unwrap()).unwrap();
+    fs::remove_dir_all(&folder).unwrap();
+    assert!(page.contains(">layers-net</text>") && page.contains("net/ip/forward"), "{page}");
 }

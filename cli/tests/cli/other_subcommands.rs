@@ -2,6 +2,7 @@
 
 use crate::command::{Folder, NET};
 use cortado::data::{Color, Image};
+use serde_json::Value;
 
 #[test]
 fn time_prints_each_layer_and_memory() {
@@ -71,6 +72,28 @@ fn time_with_doctor_prints_the_cause_of_each_transfer() {
     assert_eq!(cells[1..3], ["2", "8"], "{report}");
     assert!(row.contains("dot of f32") && row.contains("layer `loss`, forward"), "{report}");
     assert!(run("cpu").ends_with("no copies between host and device\n"));
+}
+
+#[test]
+fn time_prints_the_diagnosis_as_json() {
+    let folder = Folder::new("time-json");
+    folder.write("net.prototxt", NET);
+    let args = "time --model net.prototxt --iterations 1 --doctor --json --device simulated";
+    let json: Value = serde_json::from_str(&folder.run(args).succeeded().out).unwrap();
+    let layers = json["layers"].as_array().unwrap();
+    let ip = layers.iter().find(|layer| layer["name"] == "ip").unwrap();
+    assert_eq!((&ip["parameters"], &ip["type"]), (&7850.into(), &"InnerProduct".into()));
+    assert!(ip["forward_seconds"].as_f64() > Some(0.0), "{ip}");
+    assert!(json["forward_seconds"].as_f64() >= ip["forward_seconds"].as_f64(), "{json}");
+    assert_eq!(json["doctor"]["findings"], Value::Array(Vec::new()));
+    // Each of the two passes downloads the loss, a number of four bytes.
+    let transfers = json["doctor"]["transfers"].as_array().unwrap();
+    let loss = transfers.iter().find(|transfer| transfer["kind"] == "download").unwrap();
+    assert_eq!((&loss["count"], &loss["bytes"]), (&2.into(), &8.into()));
+    assert_eq!(
+        (&loss["writer"]["kernel"], &loss["writer"]["layer"]),
+        (&"dot".into(), &"loss".into())
+    );
 }
 
 #[test]
