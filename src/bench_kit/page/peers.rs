@@ -51,7 +51,7 @@ pub(super) fn peers_section(parts: &[Part]) -> Result<String> {
         let chart = Chart {
             x: label.into(),
             y: "rate / best other library".into(),
-            scales: [AxisScale::Logarithmic; 2],
+            scales: [AxisScale::Logarithmic, AxisScale::Automatic],
             series,
         };
         let cases = groups.values().flatten().filter(|case| computes(case) == is_arithmetic);
