@@ -56,6 +56,10 @@ pub(super) fn watch<R: Send + 'static>(
     body: impl FnOnce(&Progress) -> R + Send + 'static,
 ) -> Result<R, String> {
     let (progress, context) = (Progress::new(), LedgerContext::current());
+    if cfg!(target_family = "wasm") {
+        // WebAssembly has no threads, so `body` runs on the calling thread, without a timeout.
+        return Ok(body(&progress));
+    }
     let (sender, result) = channel();
     let observed_progress = progress.clone();
     let run = move || {

@@ -142,8 +142,12 @@ mod tests {
         assert_eq!(record.bytes_mut([3, 1, 1]).unwrap().len(), 3);
         assert!(record.bytes_mut([usize::MAX, 2, 1]).is_err());
         assert_eq!((record.count(), record.values()), (0, RecordValues::Bytes(&[])));
-        let error = record.floats_mut([1 << 40, 1 << 10, 1]).unwrap_err();
-        assert!(matches!(error, Error::OutOfMemory { .. }), "{error}");
-        assert_eq!((record.count(), record.values()), (0, RecordValues::Floats(&[])));
+        // Shapes of processors with 32-bit addresses have fewer elements.
+        #[cfg(target_pointer_width = "64")]
+        {
+            let error = record.floats_mut([1 << 40, 1 << 10, 1]).unwrap_err();
+            assert!(matches!(error, Error::OutOfMemory { .. }), "{error}");
+            assert_eq!((record.count(), record.values()), (0, RecordValues::Floats(&[])));
+        }
     }
 }

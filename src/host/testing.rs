@@ -28,9 +28,11 @@ pub(crate) fn nan<T: Element>(len: usize) -> Vec<T> {
     vec![T::from_f64(f64::NAN); len]
 }
 
-/// Returns three [`Workers`], with one, two and three threads.
+/// Returns three [`Workers`], with one, two and three threads. On WebAssembly, which has no threads,
+/// each runs on the calling thread.
 pub(crate) fn threads() -> [Workers; 3] {
-    [1, 2, 3].map(|count| Workers::new(count).unwrap())
+    let has_threads = cfg!(not(target_family = "wasm"));
+    [1, 2, 3].map(|count| Workers::new(if has_threads { count } else { 1 }).unwrap())
 }
 
 /// Waits until `done` returns true. If `done` does not return true within 20 seconds, panics with

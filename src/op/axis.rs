@@ -137,14 +137,18 @@ mod tests {
 
     #[test]
     fn the_count_of_an_axis_that_overflows_is_usize_max() {
+        const BITS: u32 = usize::BITS;
+        let (root, long) = (1 << (BITS / 2), 1 << (BITS / 2 + 8));
         for [outer, extent, inner] in
-            [[1 << 32, 1 << 32, 1], [usize::MAX, 2, 0], [0, 1 << 40, 1 << 40], [1 << 60, 1, 1]]
+            [[root, root, 1], [usize::MAX, 2, 0], [0, long, long], [1 << (BITS - 4), 1, 1]]
         {
             assert!(Axis::new(outer, extent, inner).is_err());
             let axis = Axis { outer, extent, inner };
             assert_eq!((axis.count(), axis.reduced_count()), (usize::MAX, usize::MAX), "{axis:?}");
         }
-        for [outer, extent, inner] in [[2, 3, 5], [1 << 58, 0, 1], [0, 7, 2], [1 << 57, 2, 1]] {
+        for [outer, extent, inner] in
+            [[2, 3, 5], [1 << (BITS - 6), 0, 1], [0, 7, 2], [1 << (BITS - 7), 2, 1]]
+        {
             let axis = Axis::new(outer, extent, inner).unwrap();
             assert_eq!(
                 (axis.count(), axis.reduced_count()),

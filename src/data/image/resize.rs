@@ -187,6 +187,8 @@ mod tests {
             }
         }
         assert!(image(3, 2, 2).resize(0, 1).is_err());
+        // On a processor with 32-bit addresses, the memory may suffice for the longest image.
+        #[cfg(target_pointer_width = "64")]
         for [height, width] in [[1, 1 << 46], [1 << 46, 1]] {
             let result = image(1, 2, 2).resize(height, width);
             assert!(matches!(result, Err(Error::OutOfMemory { .. })));

@@ -1,5 +1,8 @@
 use super::*;
-use crate::element::{bf16, f16};
+use crate::{
+    element::{bf16, f16},
+    host::testing::threads,
+};
 
 const KEY: RngKey = RngKey { seed: 7, stream: 3 };
 
@@ -143,8 +146,7 @@ fn uniform_numbers_stay_in_the_interval_after_rounding() {
 fn random_numbers_depend_neither_on_threads_nor_on_length() {
     let len = 3 * GRAIN + 5;
     let all_numbers: Vec<f32> = filled(len, |y| gaussian(&one_thread(), KEY, 0.0, 1.0, y));
-    for threads in [2, 3] {
-        let workers = Workers::new(threads).unwrap();
+    for workers in threads() {
         assert!(all_numbers == filled::<f32>(len, |y| gaussian(&workers, KEY, 0.0, 1.0, y)));
     }
     for len in [0, 1, 2, 3, GRAIN + 1] {

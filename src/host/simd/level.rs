@@ -155,7 +155,7 @@ impl<R, K: FnOnce(FmaMode) -> R> KernelVersions<R> for K {
 ///
 /// ```
 /// let name = cortado::host::simd_instruction_set();
-/// assert!(["AVX-512", "AVX2", "SSE2", "NEON", "none"].contains(&name));
+/// assert!(["AVX-512", "AVX2", "SSE2", "NEON", "SIMD128", "none"].contains(&name));
 /// ```
 pub fn simd_instruction_set() -> &'static str {
     match SimdLevel::current() {
@@ -167,6 +167,7 @@ pub fn simd_instruction_set() -> &'static str {
         SimdLevel::Neon => "NEON",
         SimdLevel::Portable if cfg!(target_feature = "sse2") => "SSE2",
         SimdLevel::Portable if cfg!(target_feature = "neon") => "NEON",
+        SimdLevel::Portable if cfg!(target_feature = "simd128") => "SIMD128",
         SimdLevel::Portable => "none",
     }
 }

@@ -28,7 +28,9 @@ fn gather_and_scatter_are_bit_identical_on_any_number_of_threads<T: Element>() {
             results.push(y);
         }
         for op in [rows, wide_rows] {
-            let indices: Vec<u32> = (0..op.count).map(|i| (i * i * 7 % op.table) as u32).collect();
+            let table = op.table as u64;
+            let indices: Vec<u32> =
+                (0..op.count as u64).map(|i| (i * i * 7 % table) as u32).collect();
             let (mut table, mut y) = (integers(3, op.table * op.width), nan(op.count * op.width));
             gather(w, &op, &table, &indices, &mut y).unwrap();
             scatter_add(w, &op, &y, &indices, &mut table).unwrap();

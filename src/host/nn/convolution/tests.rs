@@ -249,9 +249,9 @@ fn convolution_length_errors_name_the_operand() {
 /// A convolution without channels, outputs or images must not build tables of taps or positions.
 #[test]
 fn an_empty_convolution_allocates_nothing() {
-    let (w, pad) = (&Workers::sequential(), 1 << 50);
+    let (w, pad) = (&Workers::sequential(), 1 << (usize::BITS - 14));
     let wide_axis = SpatialAxis { pad, ..SpatialAxis::new(1, 2 * pad + 1) };
-    let long_axis = SpatialAxis { stride: 3, ..SpatialAxis::new(1 << 28, 3) };
+    let long_axis = SpatialAxis { stride: 3, ..SpatialAxis::new(1 << (usize::BITS / 2 - 4), 3) };
     for (batch, channels, outputs, axes) in
         [(1, 0, 2, &[wide_axis][..]), (1, 2, 0, &[wide_axis]), (0, 1, 2, &[long_axis, long_axis])]
     {
@@ -272,8 +272,8 @@ fn an_empty_convolution_allocates_nothing() {
 /// the image.
 #[test]
 fn convolution_that_exceeds_memory_is_an_error() {
-    let w = &Workers::sequential();
-    let axis = SpatialAxis { pad: 1 << 31, dilation: 1 << 32, ..SpatialAxis::new(2, 2) };
+    let (w, dilation) = (&Workers::sequential(), 1 << (usize::BITS / 2));
+    let axis = SpatialAxis { pad: dilation / 2, dilation, ..SpatialAxis::new(2, 2) };
     let op = convolution(1, 1, 1, 1, &[axis, axis]);
     let [x, f, dy] = [op.input_len(), op.filter_len(), op.output_len()].map(|n| vec![1.0f32; n]);
     let (mut y, mut df) = (dy.clone(), f.clone());

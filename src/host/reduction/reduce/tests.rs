@@ -7,7 +7,8 @@ use crate::{
     },
 };
 
-const EMPTY: [(usize, usize, usize); 4] = [(0, 3, 2), (2, 0, 2), (2, 3, 0), (1 << 50, 3, 0)];
+const EMPTY: [(usize, usize, usize); 4] =
+    [(0, 3, 2), (2, 0, 2), (2, 3, 0), (1 << (usize::BITS - 14), 3, 0)];
 
 /// Returns the elements `x[o, :, i]` for each pair of `o` and `i`.
 fn runs(axis: &Axis, x: &[f64]) -> Vec<Vec<f64>> {
