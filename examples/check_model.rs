@@ -122,8 +122,8 @@ fn run(net: &mut Net<f32>) -> Result<()> {
     Ok(())
 }
 
-/// Writes a model, and the inputs and outputs of the last forward pass, to the path `stem` with the
-/// extensions `onnx` and `npz`.
+/// Writes a model to `stem` with the extension `onnx`, and the inputs and outputs of the last
+/// forward pass to `stem` with the extension `npz`.
 fn write(net: &Net<f32>, inputs: &Inputs, model: &ModelProto, stem: &str) -> Result<()> {
     onnx::write(format!("{stem}.onnx"), model)?;
     let graph = model.graph.as_ref().expect("an exported model has a graph");

@@ -3,7 +3,7 @@
 //!
 //! `cargo run --profile quick --features conformance --example custom_backend`
 //!
-//! With the feature `report` and the flag `--report`, the example then times the kernels of the
+//! With the feature `report` and the flag `--report`, the example also times the kernels of the
 //! device, and writes the results to the HTML page `target/report/index.html`:
 //!
 //! `cargo run --profile quick --features conformance,report --example custom_backend -- --report`

@@ -1,8 +1,8 @@
 //! Recognizes digits natively, for comparison with the web page.
 //!
-//! The argument is the file of weights. Each line of the standard input holds the 784 pixels of one
-//! image, integers from 0 to 255. For each image, the program prints a line with the ten
-//! probabilities.
+//! The argument is the path of the caffemodel with the weights, by default `lenet.caffemodel`. Each
+//! line of the standard input holds the 784 pixels of one image, integers from 0 to 255. For each
+//! image, the program prints a line with the ten probabilities.
 
 #[path = "src/recognizer.rs"]
 mod recognizer;

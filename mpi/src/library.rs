@@ -34,15 +34,15 @@ const SUCCESS: c_int = 0;
 const POLL: Duration = Duration::from_micros(20);
 
 /// Time during which the thread yields the processor between two polls. While a thread yields, the
-/// operating system runs the threads of this core that compute. A thread that sleeps instead resumes
-/// late, and each of the exchanges of a step then takes longer. Two processes on two cores (AMD EPYC
-/// of family 26, Open MPI 4.1.4, 32 images per process) train LeNet at 282, 300, 316 and 334
-/// iterations per second if the thread yields for 0.2, 1, 3 and 10 ms. AlexNet and GoogLeNet are as
-/// fast with 10 ms as with 0.2 ms.
+/// operating system runs the computing threads of the same core. A thread that sleeps instead
+/// resumes late, and each exchange of a training step then takes longer. Two processes on two cores
+/// (AMD EPYC of family 26, Open MPI 4.1.4, 32 images per process) train LeNet at 282, 300, 316 and
+/// 334 iterations per second if the thread yields for 0.2, 1, 3 and 10 ms. AlexNet and GoogLeNet
+/// are as fast with 10 ms as with 0.2 ms.
 const YIELD: Duration = Duration::from_millis(10);
 
 /// Pause between two polls, after the time `YIELD`. Only a thread that waits for a slower process
-/// reaches this time.
+/// waits long enough to pause.
 const PAUSE: Duration = Duration::from_micros(50);
 
 /// Longest wait for MPI to release the buffers of a failed exchange.

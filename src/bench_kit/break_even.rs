@@ -7,10 +7,10 @@ use std::{fmt, time::Duration};
 /// Comparison of the kernel timings of two devices. A kernel's break-even size is the smallest
 /// measured size from which `device` is always faster than `host`.
 ///
-/// The device counts as faster at a size if the time on the host is longer by more than the noise.
-/// The noise is the sum of the half-widths of the confidence intervals of both times, and at least
-/// 5 % of the time on the device. The times with transfers have no interval of their own, so their
-/// noise is that of the times without transfers.
+/// The device counts as faster at a size if the time on the host exceeds the time on the device by
+/// more than the noise. The noise, relative to the time on the device, is the sum of the relative
+/// half-widths of the confidence intervals of both times, and at least 5 %. The times with
+/// transfers have no interval of their own, so their noise is that of the times without transfers.
 ///
 /// A kernel that falls back to the host at every size has no break-even size and no speedup,
 /// because both times are times of the host. A kernel that was timed at fewer than three sizes has
@@ -146,12 +146,13 @@ impl Row {
     }
 }
 
-/// Least relative difference of two times that is not noise. Between the surveys of two devices, the
-/// clock rate of a shared machine changes by several percent.
+/// Lower bound of the noise: a smaller relative difference of two times always counts as noise.
+/// Between the surveys of two devices, the clock rate of a shared machine can change by several
+/// percent.
 const MIN_NOISE: f64 = 0.05;
 
-/// Returns the relative difference of the times of a device and of the host below which the
-/// difference is noise.
+/// Returns the noise: the relative difference between the times on a device and on the host up to
+/// which the device does not count as faster.
 fn noise((device, host): &(Timing, Timing)) -> f64 {
     let half_width = |timing: &Timing| {
         let [low, high] = timing.interval.map(|time| time.as_secs_f64());
@@ -243,11 +244,11 @@ mod tests {
     #[test]
     fn a_difference_within_the_noise_is_no_gain() {
         let host = survey("host", [[1000, 1000], [2000, 2000], [4000, 4000]]);
-        // 1 % faster at the first size, and then twice as fast.
+        // The device is 1 % faster at the first size, and twice as fast at the other sizes.
         let mut device = survey("device", [[990, 990], [1000, 1000], [2000, 2000]]);
         assert_eq!(BreakEven::between(&device, &host).resident("copy"), Some(20));
-        // The time on the host is twice as long: an interval of ±60 % does not exceed the difference,
-        // and an interval of ±105 % does.
+        // At the second size, the time on the host is longer by 100 %: the half-width 60 % of the
+        // interval is below this difference, and the half-width 105 % exceeds it.
         device.timings[1].interval = [400, 1600].map(Duration::from_nanos);
         assert_eq!(BreakEven::between(&device, &host).resident("copy"), Some(20));
         device.timings[1].interval = [100, 2200].map(Duration::from_nanos);

@@ -10,17 +10,17 @@ use serde_json::{Value, json};
 ///
 /// let times = PeerTimes {
 ///     kernel: "sgemm".into(), case: "512x512x512".into(), threads: 1,
-///     work: Work { bytes: 0, flops: 268_435_456 }, seconds: 1e-3,
-///     others: vec![("OpenBLAS".into(), 1.2e-3), ("MKL".into(), 0.9e-3)],
+///     work: Work { bytes: 0, flops: 268_435_456 }, seconds: 2e-3,
+///     others: vec![("OpenBLAS".into(), 2.5e-3), ("MKL".into(), 1.5e-3)],
 /// };
-/// assert_eq!(times.best(), Some(("MKL", 0.9e-3)));
-/// assert_eq!(times.ratio(), Some(0.9)); // cortado reaches 90 % of the rate of MKL
+/// assert_eq!(times.best(), Some(("MKL", 1.5e-3)));
+/// assert_eq!(times.ratio(), Some(0.75)); // cortado reaches 75 % of the rate of MKL
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct PeerTimes {
     /// Name of the kernel or group of kernels.
     pub kernel: String,
-    /// Name of the case, which is unique for the kernel and the number of threads.
+    /// Name of the case, unique among the cases with the same kernel and number of threads.
     pub case: String,
     /// Number of threads of each library.
     pub threads: usize,

@@ -260,8 +260,9 @@ impl Bench {
     }
 }
 
-/// Times all cases of the kit on `device` in `f32`, compares them with one CPU thread, times
-/// transfers of several sizes, and adds the results to the report in [`report_folder`]. Returns the path of the page.
+/// Times all cases of the bench kit on `device` in `f32`, compares the times with those of one CPU
+/// thread, times transfers of several sizes, and adds the results to the report in
+/// [`report_folder`]. Returns the path of the page.
 ///
 /// # Errors
 /// Returns an error if a kernel or a transfer fails, or if a file of the report cannot be written.

@@ -9,7 +9,8 @@ use crate::{
 };
 use std::hint::black_box;
 
-/// Names of the cases, one for each direction.
+/// Names of the two directions, which the records of transfers have instead of the name of a
+/// kernel.
 pub(super) const DIRECTIONS: [&str; 2] = ["host_to_device", "device_to_host"];
 
 /// Sizes of the transfers in bytes.
@@ -24,7 +25,7 @@ impl Bench {
     /// - instead of both, accesses through [`Memory::host_mapping`] if host and device share memory.
     ///   Such an access copies nothing.
     ///
-    /// A test transfers only 4 KiB.
+    /// A test run (`--test`, or `cargo test`) transfers only 4 KiB.
     ///
     /// # Errors
     /// Returns an error if an allocation or a transfer fails.

@@ -57,7 +57,8 @@ pub(super) fn watch<R: Send + 'static>(
 ) -> Result<R, String> {
     let (progress, context) = (Progress::new(), LedgerContext::current());
     if cfg!(target_family = "wasm") {
-        // WebAssembly has no threads, so `body` runs on the calling thread, without a timeout.
+        // On WebAssembly, the standard library cannot start a thread, so `body` runs on the calling
+        // thread, without a timeout.
         return Ok(body(&progress));
     }
     let (sender, result) = channel();

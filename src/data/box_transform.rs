@@ -29,7 +29,7 @@ pub(crate) struct BoxTransformer {
     sampler: CropSampler,
     changes: ImageChanges,
     emit: Option<EmitConstraint>,
-    /// The steps after the changes of the image.
+    /// The last steps, such as mean subtraction and mirroring.
     transformer: DataTransformer,
 }
 
@@ -110,8 +110,8 @@ impl BoxTransformer {
         Ok(shape)
     }
 
-    /// Distorts, expands and crops the image of a record, and moves its boxes. Returns `None` if the
-    /// image does not change.
+    /// Distorts, expands and crops the image of a record, and moves its boxes. Returns `None` if
+    /// neither `distort_param` nor `expand_param` is set and no crop is drawn.
     fn crop(
         &self,
         number: u64,

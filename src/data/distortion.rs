@@ -48,13 +48,13 @@ impl ColorDistortion {
         Ok(Self { param, key })
     }
 
-    /// Changes the colors of the image with the number `number`: first the brightness; then the
-    /// contrast, the saturation and the hue, or the saturation, the hue and the contrast; and last
-    /// the order of the channels.
+    /// Randomly changes the colors of the image with the number `number`: first the brightness;
+    /// then, in one of two orders, the contrast, the saturation and the hue, or the saturation, the
+    /// hue and the contrast; and last the order of the channels.
     ///
     /// # Errors
-    /// Returns [`Error::InvalidInput`] for an image without three channels, unless only the
-    /// brightness and the contrast change.
+    /// Returns [`Error::InvalidInput`] for an image without three channels, unless the fields
+    /// enable only changes of the brightness and the contrast.
     pub(super) fn apply(&self, number: u64, image: &mut Image) -> Result<()> {
         let p = &self.param;
         let [channels, ..] = image.shape();
@@ -123,7 +123,7 @@ fn change_hue(image: &mut Image, delta: f32) {
     }
 }
 
-/// Draws whether an event of the given probability happens.
+/// Returns `true` with the given probability.
 fn happens(rng: &mut impl Rng, probability: f32) -> bool {
     uniform(rng, 0.0, 1.0) < probability
 }

@@ -46,8 +46,8 @@ impl Expansion {
     }
 
     /// Puts the image with the number `number` at a random position in a larger image. Returns the
-    /// left, top, right and bottom edges of the larger image, as fractions of the image's size, or
-    /// `None` if the image keeps its size.
+    /// left, top, right and bottom edges of the larger image, as fractions of the size of the
+    /// original image, or `None` if the image keeps its size.
     ///
     /// # Errors
     /// Returns [`Error::InvalidData`] if the larger image exceeds a size limit.
@@ -75,7 +75,8 @@ impl Expansion {
     }
 }
 
-/// Fails if an image of `height × width` pixels exceeds the limit for content of the image's size.
+/// Fails if a larger image of `height × width` pixels exceeds the size limit, which depends on the
+/// size of `image`.
 fn check_size(image: &Image, [height, width]: [usize; 2]) -> Result<()> {
     let [channels, rows, columns] = image.shape();
     let bytes = |height: usize, width: usize| channels as u64 * height as u64 * width as u64;

@@ -1,4 +1,4 @@
-//! The report of `cortado time` as JSON.
+//! Results of `cortado time` as JSON.
 
 use super::{
     measurements::{Measurements, Row, median},
@@ -92,8 +92,8 @@ fn transfer(transfer: &TransferCause) -> Value {
     })
 }
 
-/// Returns a place in the program: a kernel call, or an access outside kernels, which has neither a
-/// kernel nor an element type.
+/// Returns a place in the program as JSON: a kernel call, or an access outside kernels, which has
+/// neither a kernel nor an element type.
 fn place(place: &Place) -> Value {
     let Place { call, is_fallback, layer } = place;
     let text = |text: &'static str| Some(text).filter(|text| !text.is_empty());

@@ -23,29 +23,31 @@ pub(super) struct Roofline {
     rows: Vec<PassRow>,
 }
 
-/// Pass of a layer, as the table shows it.
+/// Row of the table: one pass of a layer.
 struct PassRow {
     layer: String,
     pass: &'static str,
     record: Record,
-    /// Least times of the pass in seconds that the peak rates of arithmetic and of the memory allow.
+    /// Least times of the pass in seconds: first at the peak rate of arithmetic, and then at that
+    /// of memory accesses.
     least: [f64; 2],
 }
 
 /// Work of the kernels of a pass.
 struct PassWork {
     work: Work,
-    /// Least times in seconds that the peak rates of arithmetic and of the memory allow.
+    /// Least times in seconds: first at the peak rate of arithmetic, and then at that of memory
+    /// accesses.
     least: [f64; 2],
-    /// Least time in seconds, which is the sum over the kernels; `None` if no peak rate is known.
+    /// Sum of the least times of the kernels in seconds; `None` if no peak rate is known.
     limit_seconds: Option<f64>,
     has_fallback: bool,
 }
 
 impl Roofline {
-    /// Runs one pass of each layer to record the bytes and floating-point operations of its kernels,
-    /// and compares the times in `rows` with the peak rates in `limits`. If the device measures times,
-    /// the times are those that the device measured.
+    /// Runs each pass of each layer once to record the bytes and floating-point operations of its
+    /// kernels, and compares the times in `rows` with the peak rates in `limits`. Uses the times
+    /// that the device measured, if the device measures times.
     pub(super) fn measure(
         net: &mut Net<f32>,
         name: &str,
@@ -78,7 +80,7 @@ impl Roofline {
         &self.part.records
     }
 
-    /// Formats a table of the passes and the share of all passes together.
+    /// Formats a table of the passes, and the share of the limit that all passes reach together.
     pub(super) fn table(&self) -> String {
         let header =
             ["layer", "pass", "limited by", "ms", "flop/byte", "GFLOP/s", "GB/s", "% of the limit"];

@@ -1,8 +1,9 @@
 //! Functions of the WebAssembly module, with C's calling convention.
 //!
 //! JavaScript writes inputs to buffers in the module's memory, calls a function, and reads outputs
-//! from other buffers. Each function that returns the address of a buffer can move the other
-//! buffers, so JavaScript must not cache addresses.
+//! from other buffers. A call can replace the buffers of the weights and of the error message, and
+//! can grow the module's memory, which detaches JavaScript's views. JavaScript must therefore cache
+//! neither addresses nor views.
 
 mod recognizer;
 
@@ -94,7 +95,7 @@ pub extern "C" fn error_buffer() -> *const u8 {
     with_page(|page| page.error.as_ptr())
 }
 
-/// Returns the length of the message of the last error in bytes.
+/// Returns the length in bytes of the message of the last error.
 #[unsafe(no_mangle)]
 pub extern "C" fn error_len() -> usize {
     with_page(|page| page.error.len())

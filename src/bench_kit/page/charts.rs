@@ -45,7 +45,7 @@ pub(super) fn roofline_charts(parts: &[Part]) -> Result<String> {
             [flops / bytes, flops / record.seconds / 1e9]
         };
         let points: Vec<_> = records.iter().map(|(_, record)| point(record)).collect();
-        // The records are in the order of the parts.
+        // The records of each part are adjacent, as `chunk_by` requires.
         let dots = records.chunk_by(|a, b| a.0 == b.0).map(|records| {
             let points = records.iter().map(|(_, record)| point(record)).collect();
             Series { name: records[0].0.into(), mark: Mark::Dots, points }

@@ -11,12 +11,12 @@ use crate::{
 };
 use std::collections::BTreeMap;
 
-/// Cases of a kernel on a number of threads, each with cortado's rate divided by the rate of the
+/// Cases by kernel and number of threads, each with cortado's rate divided by the rate of the
 /// fastest other library.
 type Groups<'a> = BTreeMap<(&'a str, usize), Vec<(&'a PeerTimes, f64)>>;
 
-/// Returns the section; empty if no comparison is stored, because few machines have the other
-/// libraries.
+/// Returns the section, or an empty string if no comparison is stored, as on a machine without the
+/// other libraries.
 pub(super) fn peers_section(parts: &[Part]) -> Result<String> {
     let mut groups: Groups<'_> = BTreeMap::new();
     for times in parts.iter().flat_map(|part| &part.peers) {

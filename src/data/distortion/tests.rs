@@ -8,7 +8,7 @@ fn pixel(color: [u8; 3]) -> Image {
     Image::of_record(&record).unwrap()
 }
 
-/// Returns the colors of the pixel after 4000 draws.
+/// Returns the colors that 4000 independent distortions give a pixel of the color `color`.
 fn distorted(fields: &str, color: [u8; 3]) -> Vec<[u8; 3]> {
     let param = crate::proto::parse_text(fields, "distort_param").unwrap();
     let distortion = ColorDistortion::new(param, RngKey::new(3)).unwrap();
@@ -23,7 +23,7 @@ fn distorted(fields: &str, color: [u8; 3]) -> Vec<[u8; 3]> {
     (0..4000).map(draw).collect()
 }
 
-/// Checks that a fraction of the draws lies within four standard deviations of the probability.
+/// Checks that the fraction `count / 4000` lies within four standard deviations of `probability`.
 fn check_fraction(count: usize, probability: f64) {
     let deviation = (probability * (1.0 - probability) / 4000.0).sqrt();
     let fraction = count as f64 / 4000.0;
@@ -33,7 +33,7 @@ fn check_fraction(count: usize, probability: f64) {
 #[test]
 fn a_distortion_has_the_probability_and_the_range_of_its_fields() {
     let draws = distorted("brightness_prob: 0.25 brightness_delta: 20", [100, 110, 120]);
-    // A shift by less than half a unit changes nothing.
+    // A shift of the brightness by less than 0.5 rounds to no change.
     check_fraction(draws.iter().filter(|x| x[0] != 100).count(), 0.25 * (1.0 - 0.5 / 20.0));
     check_fraction(draws.iter().filter(|x| x[0] > 110).count(), 0.25 * (9.5 / 40.0));
     assert!(draws.iter().all(|x| (80..=120).contains(&x[0]) && x[1] - x[0] == 10));
@@ -46,7 +46,7 @@ fn a_distortion_has_the_probability_and_the_range_of_its_fields() {
     let draws = distorted("hue_prob: 1 hue_delta: 18", [0, 0, 255]);
     let unchanged = draws.iter().filter(|x| **x == [0, 0, 255]).count();
     check_fraction(unchanged, 0.5 + 0.5 / 36.0);
-    // A hue of 18 units is 36°, 0.6 of the way to yellow.
+    // A hue of 18 units is 36°, 0.6 of the way from red to yellow.
     assert!(draws.iter().all(|x| x[2] == 255 && x[1] <= 153 && x[0] == 0));
 
     // The saturation of the color is 128, and its value is 200.
@@ -64,14 +64,14 @@ fn a_distortion_has_the_probability_and_the_range_of_its_fields() {
 fn the_contrast_changes_before_or_after_the_saturation_with_equal_probability() {
     let fields = "contrast_prob: 1 contrast_lower: 2 contrast_upper: 2
         saturation_prob: 1 saturation_lower: 0 saturation_upper: 0";
-    // Without saturation, all channels become the largest one.
+    // With a saturation of 0, all channels get the value of the largest channel.
     let draws = distorted(fields, [10, 20, 60]);
     assert!(draws.iter().all(|x| *x == [120; 3]));
     let fields = "contrast_prob: 1 contrast_lower: 4 contrast_upper: 4
         saturation_prob: 1 saturation_lower: 0.5 saturation_upper: 0.5";
-    // The contrast first: 4·(40, 80, 100) is (160, 255, 255), whose saturation is 95/255; half of it
-    // makes the smallest channel 255 − 48 or 255 − 47. The saturation first: (70, 90, 100), and
-    // then 4·70 is above 255.
+    // If the contrast changes first, 4·(40, 80, 100) is clamped to (160, 255, 255), whose
+    // saturation is 95/255; half of this saturation makes the smallest channel 255 − 48 or 255 −
+    // 47. If the saturation changes first, the color becomes (70, 90, 100), and 4·70 exceeds 255.
     let draws = distorted(fields, [40, 80, 100]);
     let first = draws.iter().filter(|x| (207..=208).contains(&x[0])).count();
     check_fraction(first, 0.5);
