@@ -9,11 +9,11 @@ use std::{env, fs, path::Path, process::Command};
 
 const ITERATIONS: i32 = 3;
 
-/// Environment variable that names the folder of the snapshot of [`lenet_trains`].
+/// Environment variable that names the folder to which [`lenet_trains`] writes its snapshot.
 const FOLDER: &str = "CORTADO_LENET_FOLDER";
 
-/// Trains LeNet on the built-in digits in this process, and leaves a snapshot in the folder that
-/// `CORTADO_LENET_FOLDER` names.
+/// Trains LeNet on the built-in digits in this process, and writes a snapshot to the folder that
+/// `CORTADO_LENET_FOLDER` names, or to a temporary folder without this variable.
 #[test]
 fn lenet_trains() {
     let temporary_folder = tempfile::tempdir().unwrap();
@@ -54,8 +54,9 @@ fn lenet_has_equal_bits_at_every_level_with_fused_multiply_add() {
     let [avx512, avx2, portable] = folders.each_ref().map(|folder| folder.path());
     assert!(snapshot_in(avx512) == snapshot_in(avx2), "AVX-512 and AVX2 differ");
     // The portable level rounds each product, and adds in the order of the crate `matrixmultiply`.
-    // A sum of 800 terms, the longest of the forward pass, then differs by a few thousand units in
-    // the last place of 6·10⁻⁸ at most.
+    // The longest sum of the forward pass has 800 terms. With rounding errors of up to 6·10⁻⁸ per
+    // operation, two ways to compute such a sum differ by at most about 10⁻⁴, relative to the sum
+    // of the magnitudes of the terms.
     let difference = weights_in(avx2)
         .iter()
         .zip(weights_in(portable))

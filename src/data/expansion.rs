@@ -21,12 +21,12 @@ pub(super) struct Expansion {
 }
 
 impl Expansion {
-    /// Creates the expansion from `transform_param`; returns `None` without the field
-    /// `expand_param`. The border has the color of the field `mean_value`, or is black.
+    /// Creates the expansion from `transform_param`, or returns `None` if the field `expand_param`
+    /// is not set. The border has the color of the field `mean_value`, or is black.
     ///
     /// # Errors
-    /// Returns [`Error::InvalidInput`], which names the field, if `max_expand_ratio` is not larger
-    /// than 1, or if `mean_file` is also set.
+    /// Returns [`Error::InvalidInput`], which names the field, if `max_expand_ratio` is not a
+    /// finite number above 1, or if `mean_file` is also set.
     pub(super) fn new(param: &TransformationParameter, key: RngKey) -> Result<Option<Self>> {
         let Some(expand) = param.expand_param else { return Ok(None) };
         let max_ratio = expand.max_expand_ratio();
@@ -53,7 +53,7 @@ impl Expansion {
     /// Returns [`Error::InvalidData`] if the larger image exceeds a size limit.
     pub(super) fn apply(&self, number: u64, image: &mut Image) -> Result<Option<[f32; 4]>> {
         let rng = &mut self.key.child(number).rng();
-        // As in the fork, a largest ratio close to 1 changes nothing.
+        // As in the SSD fork, a `max_expand_ratio` below 1.01 has no effect.
         if uniform(rng, 0.0, 1.0) > self.probability || (self.max_ratio - 1.0).abs() < 1e-2 {
             return Ok(None);
         }

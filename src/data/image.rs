@@ -82,11 +82,12 @@ impl Image {
         resize::resize(self, height, width)
     }
 
-    /// Checks that an image of `height × width` pixels is not larger than both this image and the
-    /// limit `RESIZED_LEN`.
+    /// Checks that resizing this image to `height × width` pixels does not enlarge the image beyond
+    /// the limit `RESIZED_LEN`.
     ///
     /// # Errors
-    /// Returns [`Error::InvalidData`](crate::Error::InvalidData) for a larger image.
+    /// Returns [`Error::InvalidData`](crate::Error::InvalidData) if the resized image would be
+    /// larger than both this image and the limit.
     pub(super) fn check_enlarged(&self, [height, width]: [usize; 2]) -> Result<()> {
         let bytes = height.saturating_mul(width).saturating_mul(self.channels);
         if bytes > limits::RESIZED_LEN && bytes > self.pixels.len() {
@@ -103,7 +104,7 @@ impl Image {
     /// Resizes the image like `cv::resize` with the given interpolation.
     ///
     /// # Errors
-    /// Returns any error from [`resize`](Self::resize).
+    /// Returns the same errors as [`resize`](Self::resize).
     pub(super) fn resize_by(
         &self,
         height: usize,

@@ -1,4 +1,4 @@
-//! Resizing of images and noise, which the fields `resize_param` and `noise_param` define.
+//! Image resizing and image noise, as the fields `resize_param` and `noise_param` define them.
 
 use super::{image::Image, noise::Noise, record::Record, resize_policy::ResizePolicy};
 use crate::{
@@ -29,12 +29,12 @@ impl ImageChanges {
         })
     }
 
-    /// Returns the policy of `resize_param`.
+    /// Returns the resize policy, or `None` if `resize_param` is not set.
     pub(super) fn resize(&self) -> Option<&ResizePolicy> {
         self.resize.as_ref()
     }
 
-    /// Returns the shape of a changed record.
+    /// Returns the shape that a record of the given shape has after the changes.
     pub(super) fn output_shape(&self, [channels, height, width]: [usize; 3]) -> [usize; 3] {
         match &self.resize {
             Some(resize) => {
@@ -45,10 +45,11 @@ impl ImageChanges {
         }
     }
 
-    /// Returns the changed image with the number `number`.
+    /// Returns the resized image with noise. `number` is the number of the record, on which the
+    /// random choices depend.
     ///
     /// # Errors
-    /// Returns any error of the changes.
+    /// Returns any error from resizing the image or from adding noise.
     pub(super) fn apply(&self, number: u64, mut image: Image) -> Result<Image> {
         if let Some(resize) = &self.resize {
             image = resize.apply(number, &image)?;
@@ -59,10 +60,12 @@ impl ImageChanges {
         Ok(image)
     }
 
-    /// Returns the changed record with the number `number`, or `None` if nothing changes.
+    /// Returns the changed record, or `None` if neither `resize_param` nor `noise_param` is set.
+    /// `number` is the number of the record, on which the random choices depend.
     ///
     /// # Errors
-    /// Returns [`Error::InvalidInput`] for a record of floats, and any error of the changes.
+    /// Returns [`Error::InvalidInput`] for a record of floats, and any error from resizing the
+    /// image or from adding noise.
     pub(super) fn apply_to_record(&self, number: u64, record: &Record) -> Result<Option<Record>> {
         if self.resize.is_none() && self.noise.is_none() {
             return Ok(None);

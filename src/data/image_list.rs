@@ -57,7 +57,7 @@ impl ImageList {
         Ok(Self::of_files(format!("images of {}", path.display()), root, files))
     }
 
-    /// Creates a source of the given files with their labels, which errors call `name`.
+    /// Creates a source of the given files and their labels. Error messages call the source `name`.
     pub(super) fn of_files(
         name: String,
         root: impl Into<String>,

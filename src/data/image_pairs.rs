@@ -19,19 +19,21 @@ use std::path::Path;
 pub(crate) struct ImagePairs {
     images: ImageList,
     root: String,
-    /// The paths of the label images, by the labels of the records of `images`.
+    /// The paths of the label images. The label of a record of `images` is the index of its label
+    /// image.
     label_images: Vec<String>,
     size: Option<[usize; 2]>,
 }
 
 impl ImagePairs {
-    /// Opens the list file at `path`. The source prepends `root` to each path in the list, and
-    /// resizes all images to `size` (height, width): the images by linear interpolation, the label
-    /// images to the nearest pixel. With the key `shuffle`, each epoch has a new order.
+    /// Opens the list file at `path`. The source prepends `root` to each path in the list. If
+    /// `size` contains a height and a width, the source resizes the images by linear interpolation
+    /// and the label images by nearest-neighbour interpolation. If `shuffle` contains a key, each
+    /// epoch has a new random order.
     ///
     /// # Errors
     /// Returns [`Error::Io`] if the list file cannot be read, and [`Error::InvalidData`] for an
-    /// empty list or a line without two paths; the error names the line.
+    /// empty list or for a line that does not contain exactly two paths. The error names the line.
     pub(crate) fn open(
         path: &str,
         root: &str,

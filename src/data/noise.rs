@@ -1,4 +1,4 @@
-//! Noise in images, as the field `noise_param` defines it.
+//! Image noise, as the field `noise_param` defines it.
 
 use super::{draws::index, image::Image};
 use crate::{
@@ -7,7 +7,7 @@ use crate::{
     proto::NoiseParameter,
 };
 
-/// The field `noise_param` of the SSD fork.
+/// The changes that the field `noise_param` of the SSD fork of Caffe selects.
 #[derive(Clone, Debug)]
 pub(super) struct Noise {
     param: NoiseParameter,
@@ -47,11 +47,12 @@ impl Noise {
         Ok(Self { param: param.clone(), values, key })
     }
 
-    /// Changes the image with the number `number`. The changes have the order of the fork.
+    /// Changes the image. `number` is the number of the record, on which the random choices depend.
+    /// Applies the changes in the same order as the SSD fork.
     ///
     /// # Errors
-    /// Returns [`Error::InvalidInput`] for an image that has neither one nor three channels, and for
-    /// a number of `value`s other than 1 or the number of channels.
+    /// Returns [`Error::InvalidInput`] if the image has neither one nor three channels, or if there
+    /// are several `value`s but not one for each channel.
     pub(super) fn apply(&self, number: u64, image: &mut Image) -> Result<()> {
         let p = &self.param;
         let [channels, height, width] = image.shape();

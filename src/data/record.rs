@@ -142,7 +142,7 @@ mod tests {
         assert_eq!(record.bytes_mut([3, 1, 1]).unwrap().len(), 3);
         assert!(record.bytes_mut([usize::MAX, 2, 1]).is_err());
         assert_eq!((record.count(), record.values()), (0, RecordValues::Bytes(&[])));
-        // Shapes of processors with 32-bit addresses have fewer elements.
+        // With 32-bit addresses, no shape can have 2⁵⁰ elements.
         #[cfg(target_pointer_width = "64")]
         {
             let error = record.floats_mut([1 << 40, 1 << 10, 1]).unwrap_err();

@@ -13,17 +13,18 @@ use crate::{
     },
 };
 
-/// The field `resize_param` of the SSD fork.
+/// Resizing of images, as the field `resize_param` of the SSD fork of Caffe defines it.
 #[derive(Clone, Debug)]
 pub(super) struct ResizePolicy {
     mode: ResizeMode,
-    /// The height and the width of the field.
+    /// The values of the fields `height` and `width`.
     size: [usize; 2],
-    /// The interpolations, one of which is drawn for each image.
+    /// The interpolation methods, one of which is drawn for each image; without any, linear
+    /// interpolation.
     interpolations: Vec<Interpolation>,
     border: Border,
-    /// The number of pixels of a unit of the boxes in the mode `FIT_SMALL_SIZE`: `height_scale` and
-    /// `width_scale`.
+    /// The height and the width, in pixels, of the unit of box edges in the mode `FIT_SMALL_SIZE`:
+    /// `height_scale` and `width_scale`.
     box_scales: Option<[f32; 2]>,
     key: RngKey,
 }
@@ -60,7 +61,8 @@ impl ResizePolicy {
         })
     }
 
-    /// Returns the height and the width of a resized image of `height × width` pixels.
+    /// Returns the height and the width that an image of `height × width` pixels has after
+    /// resizing.
     pub(super) fn output_size(&self, [height, width]: [usize; 2]) -> [usize; 2] {
         match self.mode {
             ResizeMode::FitSmallSize => self.scaled_size([height, width], true),
@@ -68,11 +70,12 @@ impl ResizePolicy {
         }
     }
 
-    /// Resizes the image with the number `number`.
+    /// Resizes the image. `number` is the number of the record, on which the random choice of the
+    /// interpolation depends.
     ///
     /// # Errors
-    /// Returns [`Error::InvalidInput`] for a number of `pad_value`s other than 1 or the number of
-    /// channels, and for an image that would have no pixels. Returns [`Error::InvalidData`] if the
+    /// Returns [`Error::InvalidInput`] if there are several `pad_value`s but not one for each
+    /// channel, or if the resized image would have no pixels. Returns [`Error::InvalidData`] if the
     /// resized image exceeds a size limit.
     pub(super) fn apply(&self, number: u64, image: &Image) -> Result<Image> {
         let [channels, height, width] = image.shape();
@@ -101,8 +104,8 @@ impl ResizePolicy {
         image.framed(start, self.size, &self.border)
     }
 
-    /// Returns the size with the aspect ratio of the original that covers the size of the field
-    /// (`covers`), or fits into it.
+    /// Returns the smallest size with the aspect ratio of the original that covers `self.size` if
+    /// `covers` is true, or else the largest size that fits into `self.size`.
     fn scaled_size(&self, original: [usize; 2], covers: bool) -> [usize; 2] {
         let [height, width] = self.size;
         let aspect = original[1] as f32 / original[0] as f32;
@@ -136,12 +139,14 @@ impl ResizePolicy {
         })
     }
 
-    /// Returns the edges of a box in units of `height_scale` and `width_scale` pixels, if the fields
-    /// are set. `region` is the part of the resized image to which the edges refer, and `size` the
-    /// size of the original.
+    /// Returns the edges of a box in units of `width_scale` and `height_scale` pixels in the mode
+    /// `FIT_SMALL_SIZE`, if both fields are set; otherwise, returns `edges`. `region` is the part
+    /// of the resized image to which the edges refer, and `height × width` the size of the
+    /// original.
     ///
     /// # Errors
-    /// Returns [`Error::InvalidInput`] if a side of the region is smaller than its scale.
+    /// Returns [`Error::InvalidInput`] if the region is narrower than `width_scale` pixels or lower
+    /// than `height_scale` pixels.
     pub(super) fn extrapolate(
         &self,
         edges: [f32; 4],

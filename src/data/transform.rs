@@ -111,7 +111,8 @@ impl DataTransformer {
         self.shape_after_crop(self.changes.output_shape(record.shape()))
     }
 
-    /// Returns the shape of the crop of a changed record of the given shape.
+    /// Returns the shape of the crop from a record that has the shape `from` after resizing;
+    /// without a crop, returns `from`.
     fn shape_after_crop(&self, from: [usize; 3]) -> Result<[usize; 3]> {
         let [channels, height, width] = from;
         let size = format_args!("{channels} x {height} x {width}");
@@ -274,7 +275,7 @@ fn crop_size(param: &TransformationParameter) -> Result<[usize; 2]> {
     }
 }
 
-/// Warns of fields of the SSD fork that have an effect only on images with boxes.
+/// Logs a warning for each field of the SSD fork that has an effect only on images with boxes.
 fn warn_of_ignored_fields(param: &TransformationParameter) {
     let fields = [
         ("emit_constraint", param.emit_constraint.is_some()),

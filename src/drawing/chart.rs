@@ -96,8 +96,8 @@ pub struct Chart {
     pub y: String,
     /// Scales of the x-axis and the y-axis.
     pub scales: [AxisScale; 2],
-    /// Series, each with the next color of [`COLORS`], and after the last color with the next pattern
-    /// of lines and shape of points.
+    /// Series, each with the next color of [`COLORS`]. After the last color, the colors start
+    /// again, with the next line pattern and point shape.
     pub series: Vec<Series>,
 }
 
@@ -301,7 +301,7 @@ mod tests {
         };
         let dashes = |count| svg(Mark::Line, count).matches("stroke-dasharray").count();
         assert_eq!([6, 7, 13].map(dashes), [0, 1, 7]);
-        // A dashed line consists of many polylines. The sixth series has one, and the grid the rest.
+        // A dashed line consists of many polylines. A solid line consists of one polyline.
         let lines = |count| svg(Mark::Line, count).matches("<polyline").count();
         assert!(lines(7) > lines(6) + 10, "{} {}", lines(6), lines(7));
         // Only the first six series have circles: one in the legend and one for each point.

@@ -28,8 +28,8 @@ pub(crate) fn nan<T: Element>(len: usize) -> Vec<T> {
     vec![T::from_f64(f64::NAN); len]
 }
 
-/// Returns three [`Workers`], with one, two and three threads. On WebAssembly, which has no threads,
-/// each runs on the calling thread.
+/// Returns three [`Workers`], with one, two and three threads. On WebAssembly, which has no
+/// threads, all three run kernels on the calling thread.
 pub(crate) fn threads() -> [Workers; 3] {
     let has_threads = cfg!(not(target_family = "wasm"));
     [1, 2, 3].map(|count| Workers::new(if has_threads { count } else { 1 }).unwrap())

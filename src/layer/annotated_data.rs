@@ -21,7 +21,7 @@ use std::time::Duration;
 /// 1. `distort_param` of `transform_param` changes the colors at random: the brightness by up to
 ///    `brightness_delta`, the contrast and the saturation by a factor, and the hue by up to
 ///    `hue_delta`, in units of two degrees, each with its own probability. The contrast changes
-///    before the saturation and the hue or after them, at random. With the probability
+///    either before or after the saturation and the hue, at random. With the probability
 ///    `random_order_prob`, the channels get a random order.
 /// 2. With the probability `prob`, `expand_param` puts the image at a random position in a larger
 ///    image, up to `max_expand_ratio` times as wide and high, whose other pixels are `mean_value`.
@@ -29,33 +29,35 @@ use std::time::Duration;
 ///    position, until `max_sample` crops satisfy `sample_constraint` for one of the boxes, or
 ///    `max_trials` crops have been drawn. A random one of the crops that satisfy their sampler's
 ///    constraint replaces the image; without such a crop, the image remains whole.
-/// 4. `resize_param` resizes the image, with one of the `interp_mode`s, drawn at random. The
-///    `resize_mode` `WARP` changes the aspect ratio. `FIT_SMALL_SIZE` keeps the ratio and gives the
-///    smallest image that covers `height` × `width` pixels. `FIT_LARGE_SIZE_AND_PAD` keeps the ratio
-///    and adds a border to the largest image that fits: `pad_value`, the image mirrored at its edge,
-///    or its nearest pixels, according to `pad_mode`.
+/// 4. `resize_param` resizes the image with one of the `interp_mode`s, which the layer draws at
+///    random. The `resize_mode` `WARP` changes the aspect ratio. `FIT_SMALL_SIZE` keeps the ratio
+///    and gives the smallest image that covers `height` × `width` pixels. `FIT_LARGE_SIZE_AND_PAD`
+///    keeps the ratio and adds a border to the largest image that fits. `pad_mode` selects the
+///    pixels of the border: `pad_value`, the mirrored image, or the nearest pixel of the image.
 /// 5. `noise_param` applies the selected changes in this order: `decolorize`, `gauss_blur`,
 ///    `hist_eq`, `erode`, `posterize`, `inverse`, `saltpepper` and `convert_to_hsv`.
 /// 6. `crop_size` (or `crop_h` and `crop_w`), `mirror`, `mean_file`, `mean_value` and `scale` have
 ///    the same effect as in the layer [Data](super::DataLayer).
 ///
-/// Each border and each crop moves the boxes, and clips them to the image. `emit_constraint` selects
-/// the boxes that remain: those with their center in the image (`CENTER`), or those of which more
-/// than the fraction `emit_overlap` lies in the image (`MIN_OVERLAP`). Without `emit_constraint`,
-/// all boxes that intersect the image remain. In the mode `FIT_SMALL_SIZE`, the edges of the boxes
-/// have the units `height_scale` and `width_scale`, in pixels, if the fields are set.
+/// Each border and each crop moves the boxes, and clips them to the image. `emit_constraint`
+/// selects the boxes that remain: those with their center in the image (`CENTER`), or those of
+/// which more than the fraction `emit_overlap` lies in the image (`MIN_OVERLAP`). Without
+/// `emit_constraint`, all boxes that intersect the image remain. In the mode `FIT_SMALL_SIZE`, if
+/// `height_scale` and `width_scale` are set, the left and right edges of the boxes are in units of
+/// `width_scale` pixels, and the top and bottom edges in units of `height_scale` pixels.
 ///
-/// Pixels equal those of OpenCV's scalar code. The vector code of OpenCV 4 truncates some colors that
-/// older versions and cortado round, and Intel's library IPP, which some builds of OpenCV use, rounds
-/// some pixels of cubic interpolation in another way.
+/// The pixels equal those of OpenCV's scalar code. The vector code of OpenCV 4 truncates some
+/// colors that older versions and cortado round. Intel's library IPP, which some builds of OpenCV
+/// use, rounds some pixels of cubic interpolation differently.
 ///
-/// The AnnotatedData layer comes from the SSD fork of Caffe (weiliu89/caffe, branch ssd), where its
-/// field `annotated_data_param` has the number 200. cortado refuses the fields `jpeg`, `clahe` and
-/// `convert_to_lab` of `noise_param`, and `mean_file` with `expand_param`, by name. As in the fork,
-/// `prob` of `resize_param` and of `noise_param` has no effect. cortado treats every record as an
-/// image with boxes, and ignores `label_map_file` and `anno_type`. The fork compresses the image as
-/// JPEG after each of the steps 1 to 3, but cortado does not. In the fork, a crop can satisfy a
-/// `sample_constraint` with several kinds of bounds although the crop violates one of them.
+/// The AnnotatedData layer comes from the SSD fork of Caffe (weiliu89/caffe, branch ssd), where the
+/// field `annotated_data_param` of a layer has the number 200. cortado refuses the fields `jpeg`,
+/// `clahe` and `convert_to_lab` of `noise_param`, and `mean_file` together with `expand_param`; the
+/// error names the field. As in the fork, `prob` of `resize_param` and of `noise_param` has no
+/// effect. cortado treats every record as an image with boxes, and ignores `label_map_file` and
+/// `anno_type`. The fork compresses the image as JPEG after each of the steps 1 to 3, but cortado
+/// does not. In the fork, a crop can satisfy a `sample_constraint` with several kinds of bounds
+/// although the crop violates one of them.
 ///
 /// A thread reads and decodes the records ahead. The thread that runs the net transforms them, in
 /// `reshape`, because the number of boxes differs from batch to batch.

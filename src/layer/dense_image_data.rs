@@ -16,16 +16,16 @@ use std::time::Duration;
 /// the shape batch × 1 × height × width, and holds the values of the label images, 0 to 255.
 ///
 /// `new_height` and `new_width` resize both images: the image by linear interpolation, the label
-/// image to the nearest pixel. `mirror` then mirrors both images with the probability ½, and
-/// `crop_height` and `crop_width` crop both at the same random position, in both phases. `shuffle`
-/// gives each epoch a random order, and `rand_skip` skips a random number of pairs at the start.
-/// `scale`, `mean_file` and `mean_value` of `transform_param` change only the image; `mean_file` must
-/// have the size of the crop. All images of a batch must have the same size.
+/// image by nearest-neighbour interpolation. `mirror` then mirrors both images with the probability
+/// ½, and `crop_height` and `crop_width` crop both at the same random position, in both phases.
+/// `shuffle` gives each epoch a random order, and `rand_skip` skips a random number of pairs at the
+/// start. `scale`, `mean_file` and `mean_value` of `transform_param` change only the image;
+/// `mean_file` must have the size of the crop. All images of a batch must have the same size.
 ///
 /// The DenseImageData layer comes from SegNet (alexgkendall/caffe-segnet). cortado gives the field
-/// `dense_image_data_param` the number 46 of SegNet with cuDNN 5. As in the fork,
-/// `mean_file` of `dense_image_data_param` has no effect, and `mirror` and `crop_size` of
-/// `transform_param` are refused.
+/// `dense_image_data_param` the number 46, as does the version of SegNet for cuDNN 5. As in the
+/// fork, `mean_file` of `dense_image_data_param` has no effect, and the layer refuses `mirror` and
+/// `crop_size` of `transform_param`. The layer also refuses `crop_h`, `crop_w` and `resize_param`.
 ///
 /// ```no_run
 /// use cortado::{prelude::*, proto::parse_text};
@@ -144,7 +144,7 @@ fn check_transform(transform: &TransformationParameter) -> Result<()> {
     }
 }
 
-/// Returns a height and a width of which both or neither must be given.
+/// Returns a height and a width, or `None` if both are 0. Fails if only one of them is 0.
 fn both(names: &str, height: u32, width: u32) -> Result<Option<[usize; 2]>> {
     match (height, width) {
         (0, 0) => Ok(None),
@@ -155,8 +155,8 @@ fn both(names: &str, height: u32, width: u32) -> Result<Option<[usize; 2]>> {
     }
 }
 
-/// Mirrors and then crops a pair of images at a position that the random words `position` give.
-/// Returns the image and the values of the label image.
+/// Mirrors a pair of images if `is_mirrored` is true, and then crops both at the position that the
+/// random words `position` determine. Returns the image and the values of the label image.
 fn cropped(
     record: &Record,
     crop: Option<[usize; 2]>,

@@ -21,9 +21,9 @@ use crate::proto::DetectionOutputParameter;
 /// `confidence_threshold`, and removes each box whose overlap (intersection over union) with a kept
 /// box of a higher score exceeds `nms_threshold`. For each image, the layer then keeps the
 /// `keep_top_k` boxes with the highest scores. Rows are ordered by image, label and descending
-/// score. The removal compares at most `top_k` boxes of a class in pairs. Without `top_k`, it can
-/// compare all prior boxes in pairs, so that the time grows with the square of their number; nets
-/// with many prior boxes need `top_k`.
+/// score. The layer compares at most `top_k` boxes of a class with each other. Without `top_k`, the
+/// layer may compare every prior box with every other. The time then grows with the square of the
+/// number of prior boxes, so nets with many prior boxes need `top_k`.
 ///
 /// The DetectionOutput layer comes from the SSD fork of Caffe (weiliu89/caffe, branch ssd), where
 /// the field `detection_output_param` of a layer has the number 204. The fields `clip` and

@@ -22,9 +22,10 @@ use crate::proto::Phase;
 ///
 /// Anchors and defaults are those of Ren, He, Girshick and Sun, Faster R-CNN (2015). The layer
 /// implements the Python layers `rpn.proposal_layer.ProposalLayer` of py-faster-rcnn and
-/// `SSH.layers.proposal_layer.ProposalLayer`, which take `feat_stride` and `scales` from
-/// `param_str`, the `ratios` that PVANet and SSH add and the `base_size` of SSH, and the type
-/// `Proposal` of other forks, which has `proposal_param`.
+/// `SSH.layers.proposal_layer.ProposalLayer` of the face detector SSH. Both take `feat_stride` and
+/// `scales` from `param_str`, which can also contain the `ratios` of PVANet and SSH, and the
+/// `base_size` of SSH. The layer also implements the type `Proposal` of other forks, which has the
+/// field `proposal_param`.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};
@@ -127,7 +128,8 @@ impl ProposalLayer {
         Self::from_param_str(&PythonParam::of(param), limits)
     }
 
-    /// Creates a layer with the given limits. Reads the stride and the anchors from `param_str`.
+    /// Creates a layer with the given limits. Reads the stride and the parameters of the anchors
+    /// from `param_str`.
     fn from_param_str(param: &PythonParam, limits: Settings) -> Result<Self> {
         let Some(stride) = param.number("feat_stride")? else {
             return invalid("python_param: param_str: feat_stride is required");

@@ -1,4 +1,4 @@
-//! Batches of records for data layers whose tops have other shapes in each batch.
+//! Batches of records for data layers whose tops can have a different shape for each batch.
 
 use super::{position, prelude::*, shard::Shard};
 use crate::{
@@ -8,7 +8,7 @@ use crate::{
 use std::time::{Duration, Instant};
 
 /// The records of a data layer, which a thread reads and decodes ahead. The thread that runs the
-/// net takes them in batches.
+/// net consumes the records in batches.
 pub(super) struct RecordBatches {
     open: Box<OpenSource>,
     /// The number of records that the layer skips at the start of the source.
@@ -88,7 +88,8 @@ impl RecordBatches {
         Ok(())
     }
 
-    /// Notes that the forward pass has used the batch that was read last.
+    /// Advances the position past the batch that was read last, because the forward pass has used
+    /// the batch.
     pub(super) fn advance(&mut self) {
         self.next_record = self.reader.next_record();
     }
@@ -105,7 +106,8 @@ impl RecordBatches {
         position::state(self.next_record)
     }
 
-    /// Moves to the position in `state`. Returns whether the position differs from the current one.
+    /// Moves to the position in `state`. Returns whether the new position differs from the previous
+    /// one.
     pub(super) fn set_state(&mut self, state: &LayerState) -> Result<bool> {
         let position = self.shard.first_record_from(position::of(state)?);
         let moves = position != self.next_record;

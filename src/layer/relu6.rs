@@ -6,9 +6,9 @@ use super::{
 };
 use crate::op::{Binary, Unary};
 
-/// Rectified linear unit with the upper limit 6, `y = min(max(x, 0), 6)`. The layer comes from forks
-/// of Caffe for MobileNet. At 0 and at 6, the derivative is 1, as that of
-/// [`Clip`](super::Clip); in the fork MobileNet-YOLO, it is 0 at both.
+/// Rectified linear unit with the upper limit 6, `y = min(max(x, 0), 6)`. The layer comes from
+/// forks of Caffe for MobileNet. At 0 and at 6, the derivative is 1, like that of
+/// [`Clip`](super::Clip); in the fork MobileNet-YOLO, the derivative is 0 at both points.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};

@@ -195,15 +195,17 @@ fn expanded_images_contain_the_image_at_the_moved_box() {
         // The image has 32 bright and 96 dark pixels. Outside the image, all values are 0.
         assert_eq!(data.iter().filter(|x| **x == -50.0).count(), 96);
         assert_eq!(data.iter().filter(|x| **x == 0.0).count(), height * width - 8 * 16);
-        // Both extents are the integer parts of the same multiple of 16 and 8.
+        // The height and the width are the integer parts of 16 and 8 times the same ratio.
         assert_eq!(height / 2, width);
         ratios.push(height as f64 / 16.0);
     }
     let whole = ratios.iter().filter(|ratio| **ratio == 1.0).count();
-    // Four standard deviations of 400 draws; ratios below 17/16 also keep the size.
+    // Ratios below 17/16 also keep the size, so that the expected number is 204. The limits are
+    // four standard deviations of 400 draws from this number.
     assert!((164..=244).contains(&whole), "{whole}");
     let mean = ratios.iter().filter(|ratio| **ratio > 1.0).sum::<f64>() / (400 - whole) as f64;
-    // The mean ratio is 2.5, less 1/32 for the truncation, ± 4·0.87/√200.
+    // The mean of the ratios from 17/16 to 4 is 2.53, and truncation lowers it by 1/32. Four
+    // standard errors are 4·0.85/√200 = 0.24.
     assert!((2.2..2.8).contains(&mean), "{mean}");
     assert!(ratios.iter().all(|ratio| *ratio < 4.0));
 }
@@ -267,10 +269,11 @@ fn resize_modes_move_the_boxes_with_the_image() {
     write(&path, &[tall()]);
     let cases = [
         ("WARP height: 32 width: 32", [32, 32]),
-        // Two columns of 8 × 16 pixels cover 24 × 20 pixels as 24 × 48 pixels.
+        // To cover 20 rows and 24 columns, the image of 16 rows and 8 columns is enlarged to 48
+        // rows and 24 columns.
         ("FIT_SMALL_SIZE height: 20 width: 24", [48, 24]),
         ("FIT_SMALL_SIZE height: 64 width: 24", [64, 32]),
-        // 16 of 48 columns are the image, in the middle.
+        // The image occupies the middle 16 of the 48 columns.
         ("FIT_LARGE_SIZE_AND_PAD height: 32 width: 48", [32, 48]),
         ("FIT_LARGE_SIZE_AND_PAD height: 64 width: 16", [64, 16]),
         ("FIT_LARGE_SIZE_AND_PAD height: 32 width: 48 pad_mode: REPEAT_NEAREST", [32, 48]),
@@ -288,7 +291,8 @@ fn resize_modes_move_the_boxes_with_the_image() {
             assert!((f64::from(*edge) - want).abs() < 1e-6, "{fields}: {edge}, want {want}");
         }
     }
-    // The edges in units of 10 columns and 20 rows of the 24 × 48 pixels.
+    // The edges are in units of 10 columns and 20 rows of the resized image, which has 24 columns
+    // and 48 rows.
     let fields = "transform_param { resize_param { resize_mode: FIT_SMALL_SIZE height: 20 width: 24 \
                   height_scale: 20 width_scale: 10 } }";
     let mut net = net(&path, 1, fields).unwrap();

@@ -102,7 +102,8 @@ fn crops_and_mirrored_images_have_the_labels_of_their_pixels() {
         order.sort_unstable();
         assert_eq!(order, [0, 1, 2]);
     }
-    // Four standard deviations of 60 coins.
+    // The expected number is 30, and the limits are about four standard deviations of 60 coin
+    // tosses from it.
     assert!((15..=45).contains(&mirrored), "{mirrored}");
     positions.sort_unstable();
     positions.dedup();

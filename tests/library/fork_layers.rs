@@ -346,7 +346,8 @@ fn proposals_of_the_python_layer_are_those_of_the_layer_type() {
     let proposal = run("type: 'Proposal' proposal_param { scale: [2, 4, 8] }");
     assert_eq!(python, proposal);
     assert!(python.len() > 5 && python.len() % 5 == 0);
-    // The ratios of PVANet give the same anchors as the three default ratios.
+    // With the key `ratios`, which PVANet added, the default ratios give the same regions as
+    // without the key.
     let pvanet =
         run("type: 'Python' python_param { module: 'rpn.proposal_layer' layer: 'ProposalLayer'
         param_str: \"{'feat_stride': 16, 'ratios': [0.5, 1, 2], 'scales': [2, 4, 8]}\" }");
@@ -370,7 +371,8 @@ fn proposals_of_ssh_are_all_regions_in_the_order_of_their_scores() {
         param_str: \"{'feat_stride': 8, 'scales': [1,2], 'ratios':[1,]}\" }";
     let (mut net, _) = net_of(&shapes, layer, Phase::Test);
     net.blob("x2").unwrap().copy_from_slice(&[30.0, 40.0, 1.0]).unwrap();
-    // The scores of objects fall from one channel and position to the next.
+    // The scores of objects, which are the second half of the channels, decrease from each element
+    // to the next.
     let scores: Vec<f32> =
         (0..24).map(|i| if i < 12 { 0.0 } else { 1.0 - i as f32 / 32.0 }).collect();
     net.blob("x").unwrap().copy_from_slice(&scores).unwrap();
@@ -495,7 +497,7 @@ fn regions_of_missing_images_are_refused() {
     net.forward().unwrap();
 }
 
-/// The fork MobileNet-YOLO has the derivative 0 at 0 and at 6.
+/// In the fork MobileNet-YOLO, the derivative is 0 at 0 and at 6.
 #[test]
 fn relu6_has_the_derivative_1_at_its_limits() {
     let text = "force_backward: true ".to_owned()

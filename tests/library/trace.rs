@@ -170,7 +170,8 @@ fn a_trace_of_lenet_training_matches_the_counters_the_ledger_and_the_net() {
     let [first, second] = [2 * 20 * 24 * 24 * 25, 2 * 50 * 8 * 8 * 500];
     assert_eq!(flops, (ITERATIONS * 8 * (2 * first + 3 * second)) as u64);
 
-    // The first convolution has one channel of 28×28 elements, and the last product has ten classes.
+    // The input of the first convolution has one channel of 28×28 elements, and the last matrix
+    // product computes the scores of ten classes.
     let shape = |kernel: &str, shape: &str| {
         let mut events = kernels.iter().filter(|event| event.name.starts_with(kernel));
         events.any(|event| event.args["shape"] == shape)

@@ -3,20 +3,21 @@
 use super::pixels::Image;
 use crate::error::{Error, Result};
 
-/// The pixels of a border.
+/// The values of the pixels in a border around an image.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::data) enum Border {
-    /// One value for each channel; the last value also for the channels without a value.
+    /// One value per channel; a channel without a value has the last value, or 0 if the list is
+    /// empty.
     Constant(Vec<u8>),
-    /// The pixels of the image, mirrored at the pixels on its edge.
+    /// The mirrored image; the pixels at its edges are not repeated.
     Reflected,
-    /// The nearest pixels of the image.
+    /// The value of the nearest pixel of the image.
     Repeated,
 }
 
 impl Image {
-    /// Returns an image of `height × width` pixels with this image at the row and the column
-    /// `position`, and a border around it.
+    /// Returns an image of `height × width` pixels that contains this image, with its first pixel
+    /// at row `top` and column `left`, and `border` around it.
     ///
     /// # Errors
     /// Returns [`Error::OutOfMemory`] if an allocation fails.

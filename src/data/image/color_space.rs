@@ -1,10 +1,10 @@
-//! Colors of images in the spaces HSV and YCrCb, with the arithmetic of OpenCV.
+//! Conversions of colors to gray, and from and to HSV and YCrCb, with the arithmetic of OpenCV.
 
 use super::pixels::Image;
 
 impl Image {
-    /// Replaces the blue, green and red of each pixel by `change(blue, green, red)`. Does nothing to
-    /// an image without three channels.
+    /// Replaces the blue, green and red of each pixel by `change(blue, green, red)`. Leaves an
+    /// image unchanged if it does not have three channels.
     pub(in crate::data) fn change_colors(&mut self, change: impl Fn([u8; 3]) -> [u8; 3]) {
         if self.channels == 3 {
             self.pixels.as_chunks_mut().0.iter_mut().for_each(|pixel| *pixel = change(*pixel));
@@ -23,7 +23,7 @@ pub(in crate::data) fn scaled(x: u8, factor: f32, offset: f32) -> u8 {
     (f32::from(x) * factor + offset).round_ties_even().clamp(0.0, 255.0) as u8
 }
 
-/// Returns `weights · values`, divided by `2^bits` and rounded.
+/// Returns the dot product of `weights` and `values`, divided by `2^bits` and rounded.
 fn weighted<const N: usize>(values: [i32; N], weights: [i32; N], bits: u32) -> i32 {
     let sum: i32 = values.iter().zip(weights).map(|(value, weight)| value * weight).sum();
     (sum + (1 << (bits - 1))) >> bits
@@ -40,7 +40,8 @@ pub(in crate::data) fn hsv_of_bgr(color: [u8; 3]) -> [u8; 3] {
     let [b, g, r] = color.map(i32::from);
     let value = b.max(g).max(r);
     let range = value - b.min(g).min(r);
-    // `180 / (6·divisor)` and `255 / divisor`, with `BITS` fractional bits.
+    // Computes `x·numerator / divisor` with a factor of `BITS` fractional bits; the result is 0 for
+    // the divisor 0.
     let divided = |x: i32, numerator: f64, divisor: i32| match divisor {
         0 => 0,
         _ => {
@@ -61,8 +62,8 @@ pub(in crate::data) fn hsv_of_bgr(color: [u8; 3]) -> [u8; 3] {
     [hue, saturation, value].map(|x| x.clamp(0, 255) as u8)
 }
 
-/// Converts the hue (degrees / 2; 180 and more start again from 0), the saturation and the value to
-/// blue, green and red, rounded to integers.
+/// Converts the hue (degrees / 2, where 180 equals 0), the saturation and the value to blue, green
+/// and red, rounded to integers.
 pub(in crate::data) fn bgr_of_hsv([hue, saturation, value]: [u8; 3]) -> [u8; 3] {
     let (s, v) = (f32::from(saturation) * (1.0 / 255.0), f32::from(value) * (1.0 / 255.0));
     let hue = f32::from(hue) * (6.0 / 180.0);
@@ -84,7 +85,7 @@ pub(in crate::data) fn bgr_of_hsv([hue, saturation, value]: [u8; 3]) -> [u8; 3] 
 
 const YCRCB_BITS: u32 = 14;
 
-/// Converts blue, green and red to the luminance Y and the differences Cr and Cb.
+/// Converts blue, green and red to the luminance Y and the color differences Cr and Cb.
 pub(super) fn ycrcb_of_bgr(color: [u8; 3]) -> [u8; 3] {
     let [b, g, r] = color.map(i32::from);
     let y = weighted([b, g, r], [1868, 9617, 4899], YCRCB_BITS);
@@ -92,7 +93,7 @@ pub(super) fn ycrcb_of_bgr(color: [u8; 3]) -> [u8; 3] {
     [y, difference(r, 11682), difference(b, 9241)].map(|x| x.clamp(0, 255) as u8)
 }
 
-/// Converts the luminance Y and the differences Cr and Cb to blue, green and red.
+/// Converts the luminance Y and the color differences Cr and Cb to blue, green and red.
 pub(super) fn bgr_of_ycrcb([y, cr, cb]: [u8; 3]) -> [u8; 3] {
     let [y, cr, cb] = [i32::from(y), i32::from(cr) - 128, i32::from(cb) - 128];
     let b = y + weighted([cb], [29049], YCRCB_BITS);

@@ -30,9 +30,9 @@ impl Image {
         }
     }
 
-    /// Blurs the image by a Gaussian filter of 7 × 7 pixels with the standard deviation 1.5.
+    /// Blurs the image with a Gaussian filter of 7 × 7 pixels and the standard deviation 1.5.
     pub(in crate::data) fn blur(&mut self) {
-        // The weights of the distances 0 to 3, with 8 fractional bits.
+        // The filter weights at the distances 0 to 3, with 8 fractional bits.
         const WEIGHTS: [u32; 4] = [70, 55, 29, 9];
         let (channels, height, width) = (self.channels, self.height, self.width);
         let weight = |distance: i64| WEIGHTS[distance.unsigned_abs() as usize];
@@ -71,8 +71,8 @@ impl Image {
         self.pixels = (0..self.pixels.len()).map(value).collect();
     }
 
-    /// Spreads the luminance over the values 0 to 255, so that its histogram becomes as even as
-    /// possible.
+    /// Equalizes the histogram of the luminance: spreads the luminance over the values 0 to 255 as
+    /// evenly as possible.
     pub(in crate::data) fn equalize(&mut self) {
         match self.channels {
             1 => {
@@ -88,8 +88,8 @@ impl Image {
     }
 }
 
-/// Returns the new value of each value: the number of smaller or equal values, without those that
-/// have the smallest value, scaled to 0..=255.
+/// Returns a table of the new values: the number of smaller or equal values, minus the number of
+/// occurrences of the smallest value, scaled to 0..=255.
 fn equalizing_table(values: impl Iterator<Item = u8>) -> [u8; 256] {
     let mut counts = [0_u32; 256];
     values.for_each(|x| counts[usize::from(x)] += 1);

@@ -1,9 +1,9 @@
-//! Compares changes of images with the results of OpenCV in `tests/opencv/image_changes.txt`, which
+//! Compares changed images with the results of OpenCV in `tests/opencv/image_changes.txt`, which
 //! `tests/opencv/image_changes.py` writes.
 
 use super::{Border, Image, Interpolation, bgr_of_hsv, hsv_of_bgr, scaled};
 
-/// Returns the image that the script computes, too.
+/// Returns the image to change, which the script `image_changes.py` generates in the same way.
 fn image(channels: usize, height: usize, width: usize) -> Image {
     let mut state = 7_u32;
     let mut value = || {
@@ -14,7 +14,7 @@ fn image(channels: usize, height: usize, width: usize) -> Image {
     Image { channels, height, width, pixels }
 }
 
-/// Returns the names and the results of all changes.
+/// Returns the name of each change and the image that OpenCV computed.
 fn results() -> Vec<(&'static str, Image)> {
     let text = include_str!("../../../tests/opencv/image_changes.txt");
     let result = |line: &'static str| {

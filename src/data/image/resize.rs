@@ -11,12 +11,12 @@ use crate::{
     shape::Shape,
 };
 
-/// A method that computes the pixels of a resized image.
+/// An interpolation method for resizing images.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::data) enum Interpolation {
     Linear,
-    /// The mean of the source pixels that an output pixel covers; for enlarged images, a linear
-    /// interpolation between the centres of enlarged pixels.
+    /// The mean of the source pixels that an output pixel covers; if the image is enlarged along an
+    /// axis, the weighted mean of at most two source pixels along each axis.
     Area,
     Nearest,
     /// Cubic convolution over 4 × 4 source pixels, with the coefficient −3/4.
@@ -187,7 +187,8 @@ mod tests {
             }
         }
         assert!(image(3, 2, 2).resize(0, 1).is_err());
-        // On a processor with 32-bit addresses, the memory may suffice for the longest image.
+        // With 32-bit addresses, even the largest image may fit into memory, so that the allocation
+        // does not fail.
         #[cfg(target_pointer_width = "64")]
         for [height, width] in [[1, 1 << 46], [1 << 46, 1]] {
             let result = image(1, 2, 2).resize(height, width);

@@ -249,7 +249,8 @@ fn resizing_and_noise_precede_the_crop_and_the_mean() {
     assert_eq!(transformer.output_shape(&record).unwrap(), [1, 2, 4]);
     let mut y = [0.0_f32; 8];
     transformer.transform(0, &record, &mut y).unwrap();
-    // Each pixel becomes 2 × 2 pixels, of which the crop takes rows 1 to 2 and columns 2 to 5.
+    // Resizing enlarges each pixel to 2 × 2 pixels. The crop takes rows 1 to 2 and columns 2 to 5
+    // of the resized image.
     let value = |x: f32| 2.0 * (255.0 - x - 5.0);
     assert_eq!(y, [2.0, 2.0, 3.0, 3.0, 6.0, 6.0, 7.0, 7.0].map(value));
 }

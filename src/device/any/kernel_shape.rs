@@ -8,8 +8,8 @@ use crate::{
 
 /// Descriptor of a kernel whose shape and floating-point operations a trace records.
 pub(super) trait KernelShape {
-    /// Sets the shape of `size`, and the number of floating-point operations of matrix products and
-    /// convolutions.
+    /// Sets the shape in `size` and, for matrix products and convolutions, the number of
+    /// floating-point operations.
     fn describe(&self, size: &mut KernelSize);
 }
 

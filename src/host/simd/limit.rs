@@ -10,8 +10,8 @@ const LIMIT_ENV: &str = "CORTADO_SIMD";
 /// instruction sets of the lower limits.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub(crate) enum SimdLimit {
-    /// Only the instructions that the compilation target guarantees. On AArch64, the NEON kernels
-    /// are excluded, too.
+    /// Only the instructions that the compilation target guarantees. On AArch64, this limit also
+    /// excludes the NEON kernels, although the target guarantees NEON.
     Portable,
     /// AVX2, FMA and F16C.
     Avx2,

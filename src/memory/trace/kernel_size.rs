@@ -29,7 +29,7 @@ pub struct KernelSize {
     /// Names and numbers of elements of the operands, such as `x: 600, y: 600`.
     pub operands: String,
     /// Names and values of the dimensions, such as `m: 2, n: 5, k: 3`; empty for kernels other than
-    /// matrix products, convolutions, pooling and softmax, whose operands have no further structure.
+    /// products with matrices, convolutions, im2col, col2im, pooling and softmax.
     pub shape: String,
     /// Number of bytes of operands that the kernel reads, plus the number that it writes. An
     /// operand that the kernel updates counts twice.

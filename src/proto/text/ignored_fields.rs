@@ -1,10 +1,11 @@
-//! Fields of Caffe's forks that a net does not need to compute its outputs.
+//! Fields of Caffe's forks that the parser ignores, because a net does not need them to compute its
+//! outputs.
 
 /// Fields of one message type that forks of Caffe added, and that the parser ignores.
 struct IgnoredFields {
     message: &'static str,
     names: &'static [&'static str],
-    /// What cortado does instead.
+    /// What cortado does instead of what the fields request; part of the warning.
     reason: &'static str,
 }
 

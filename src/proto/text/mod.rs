@@ -38,8 +38,8 @@ use parser::UnknownFieldPolicy;
 /// field. An enum value is written as a name or as a number. Comments may contain bytes that are
 /// not UTF-8.
 ///
-/// A field of a fork of Caffe that no net needs to compute its outputs, such as
-/// `default_forward_type` of NVIDIA's fork, is ignored, and causes a warning.
+/// If a net does not need a field of a fork of Caffe to compute its outputs, such as
+/// `default_forward_type` of NVIDIA's fork, the parser ignores the field and logs a warning.
 ///
 /// # Errors
 /// [`Error::Parse`] with line and column (in characters) of the first problem: a syntax error, an

@@ -20,9 +20,9 @@ pub(super) enum UnknownFieldPolicy {
     Skip,
 }
 
-/// Converts a message from text to the binary format. Returns the encoded message, and a warning for
-/// each skipped field. If a field that no net needs occurs several times, the parser returns one
-/// warning.
+/// Converts a message from text to the binary format. Returns the encoded message, and a warning
+/// for each skipped field. If the text contains an ignored field several times, the parser returns
+/// only one warning for the field.
 pub(super) fn parse(
     message: &Schema,
     text: &[u8],

@@ -202,7 +202,7 @@ fn fields_that_no_net_needs_are_ignored_with_one_warning_each() {
         "`default_forward_type` of `NetParameter` is ignored: cortado computes in the element type of \
          the net"
     );
-    // The names are fields of certain messages only.
+    // The parser ignores these names only in certain message types.
     let error = parse_error("layer { pooling_param { forward_type: FLOAT } }");
     assert!(error.ends_with("`PoolingParameter` has no field `forward_type`"), "{error}");
     let error = parse_error("layer { batch_norm_param { scale_bias: true } }");

@@ -1,10 +1,10 @@
-//! Resizing by the area of source pixels that an output pixel covers.
+//! Area interpolation: resizing by the mean of the source pixels that an output pixel covers.
 
 use super::taps::{Taps, WEIGHT_BITS, pixels_of};
 use crate::{data::image::pixels::Image, error::Result};
 
-/// The source pixels that an output pixel covers along one axis, with the covered fractions of the
-/// output pixel.
+/// The source pixels that an output pixel covers along one axis, each with the fraction of the
+/// output pixel that lies in the source pixel.
 type Cover = Vec<(usize, f32)>;
 
 /// Computes the mean of the source pixels that each output pixel covers. The output must not be
@@ -35,9 +35,9 @@ pub(super) fn shrink(x: &Image, height: usize, width: usize) -> Result<Image> {
     Ok(Image { channels: x.channels, height, width, pixels })
 }
 
-/// Shrinks an image by integer factors along both axes. OpenCV rounds the mean of 2 × 2 pixels of
-/// images with 1, 3 or 4 channels up if it lies in the middle of two integers, and all other means
-/// to the even integer.
+/// Shrinks an image by integer factors along both axes. In images with 1, 3 or 4 channels, OpenCV
+/// rounds the mean of 2 × 2 pixels up if the mean lies halfway between two integers. In all other
+/// cases, OpenCV rounds such a mean to the even integer.
 fn shrink_by_integers(x: &Image, [rows, columns]: [usize; 2], pixels: &mut Vec<u8>) {
     let rounds_up = [rows, columns] == [2, 2] && x.channels != 2;
     let scale = 1.0 / (rows * columns) as f32;
@@ -59,9 +59,10 @@ fn shrink_by_integers(x: &Image, [rows, columns]: [usize; 2], pixels: &mut Vec<u
     }
 }
 
-/// Returns what each of the `to` output pixels covers of `from` source pixels along one axis.
+/// Returns the source pixels, out of `from`, that each of the `to` output pixels covers along one
+/// axis.
 fn covers(from: usize, to: usize) -> Vec<Cover> {
-    // Source pixels of which an output pixel covers less than this fraction do not count.
+    // An output pixel ignores a source pixel of which it covers at most this fraction.
     const LEAST: f64 = 1e-3;
     let scale = 1.0 / (to as f64 / from as f64);
     let cover = |i: usize| {
@@ -85,8 +86,8 @@ fn covers(from: usize, to: usize) -> Vec<Cover> {
 }
 
 /// Returns the taps of an axis of an image that is enlarged along at least one axis. An output
-/// pixel inside a source pixel has the value of the source pixel; an output pixel across the border
-/// of two source pixels has their mean, weighted by the covered parts.
+/// pixel inside a source pixel has the value of the source pixel; an output pixel across the
+/// boundary between two source pixels has their mean, weighted by the covered parts.
 pub(super) fn taps(from: usize, to: usize) -> Vec<Taps> {
     let inverse = to as f64 / from as f64;
     let scale = 1.0 / inverse;

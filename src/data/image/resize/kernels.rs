@@ -1,4 +1,4 @@
-//! Resizing by the nearest pixel, by cubic convolution and by a Lanczos window.
+//! Resizing by nearest-neighbour interpolation, by cubic convolution and by a Lanczos window.
 
 use super::taps::{WEIGHT_BITS, pixels_of};
 use crate::{
@@ -7,7 +7,8 @@ use crate::{
 };
 use std::f64::consts::PI;
 
-/// Copies the source pixel whose index is the output pixel's index times the scale, rounded down.
+/// Sets each output pixel to a source pixel, whose row and column are those of the output pixel
+/// times the ratio of the source size to the output size, rounded down.
 pub(super) fn nearest(x: &Image, height: usize, width: usize) -> Result<Image> {
     let mut pixels = pixels_of(x.channels, height, width)?;
     let index = |i: usize, from: usize, to: usize| {
@@ -24,9 +25,10 @@ pub(super) fn nearest(x: &Image, height: usize, width: usize) -> Result<Image> {
     Ok(Image { channels: x.channels, height, width, pixels })
 }
 
-/// Filters both axes with `kernel(part)`: the weights of the `N` source pixels around a position
-/// that lies by the fraction `part` after the pixel with the index `N / 2 − 1` among them. The
-/// pixels at the edges of the image are repeated beyond the edges.
+/// Filters both axes with `kernel(part)`, the weights of `N` neighbouring source pixels. The
+/// filtered position lies between the source pixels `N / 2 − 1` and `N / 2` of these, and `part` is
+/// its distance from the former. Beyond an edge of the image, the filter repeats the pixels at the
+/// edge.
 pub(super) fn filter<const N: usize>(
     x: &Image,
     height: usize,
@@ -83,8 +85,9 @@ fn taps<const N: usize>(
     (0..to).map(taps_of).collect()
 }
 
-/// Returns the weights of cubic convolution (Keys, 1981) with a = −3/4: the polynomial
-/// `(a + 2)·d³ − (a + 3)·d² + 1` for distances d up to 1, and `a·(d³ − 5·d² + 8·d − 4)` up to 2.
+/// Returns the weights of cubic convolution (Keys, 1981) with a = −3/4: the polynomial `(a + 2)·d³
+/// − (a + 3)·d² + 1` for distances d up to 1, and `a·(d³ − 5·d² + 8·d − 4)` for distances from 1 to
+/// 2.
 pub(super) fn cubic(part: f32) -> [f32; 4] {
     const A: f32 = -0.75;
     let near = |d: f32| ((A + 2.0) * d - (A + 3.0)) * d * d + 1.0;

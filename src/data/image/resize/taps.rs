@@ -1,4 +1,5 @@
-//! The source pixels and the weights of output pixels, and the memory for the output pixels.
+//! Types and functions that the interpolation methods share: source pixels with their weights, and
+//! the allocation of output pixels.
 
 use crate::{
     error::{Error, Result},

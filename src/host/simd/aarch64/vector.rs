@@ -71,8 +71,8 @@ macro_rules! simd_vector {
 
             #[inline(always)]
             unsafe fn load_merge(self, p: *const $scalar, mask: Lanes) -> Self {
-                // SAFETY: `p` is valid for the masked elements, which are all elements of the
-                // vector or the copied elements.
+                // SAFETY: `p` is valid for the masked elements. The code accesses only these
+                // elements of `p`.
                 unsafe {
                     if mask.range() == (0..$width) {
                         return Self::load(p);
@@ -100,8 +100,8 @@ macro_rules! simd_vector {
 
             #[inline(always)]
             unsafe fn store_masked(self, p: *mut $scalar, mask: Lanes) {
-                // SAFETY: `p` is valid for the masked elements, which are all elements of the
-                // vector or the copied elements.
+                // SAFETY: `p` is valid for the masked elements. The code accesses only these
+                // elements of `p`.
                 unsafe {
                     if mask.range() == (0..$width) {
                         return self.store(p);
@@ -150,7 +150,7 @@ macro_rules! simd_vector {
                 stride: usize,
             ) {
                 // SAFETY: `p` is valid for `count` rows of four elements, and for the rows after
-                // them that the trait allows to write.
+                // them to which the trait allows writes.
                 unsafe { $transpose4(vectors, count, p, stride) }
             }
 
@@ -240,7 +240,7 @@ fn transposed_f32([a, b, c, d]: [float32x4_t; 4]) -> [float32x4_t; 4] {
 unsafe fn transpose4_f32(v: [float32x4_t; 4], count: usize, p: *mut f32, stride: usize) {
     if count > 0 {
         for (i, column) in transposed_f32(v).into_iter().enumerate() {
-            // SAFETY: up to three rows after the first `count` rows are valid for writes.
+            // SAFETY: the first `count` rows and up to three rows after them are valid for writes.
             unsafe { vst1q_f32(p.add(i * stride), column) };
         }
     }
@@ -254,8 +254,8 @@ unsafe fn transpose4_f32(v: [float32x4_t; 4], count: usize, p: *mut f32, stride:
 unsafe fn transpose4_f64(v: [float64x2_t; 4], count: usize, p: *mut f64, stride: usize) {
     if count > 0 {
         let [a, b, c, d] = v;
-        // SAFETY: up to three rows after the first `count` rows are valid for writes of four
-        // elements.
+        // SAFETY: the first `count` rows and up to three rows after them are valid for writes of
+        // four elements.
         unsafe {
             vst1q_f64(p, vzip1q_f64(a, b));
             vst1q_f64(p.add(2), vzip1q_f64(c, d));
@@ -272,7 +272,8 @@ unsafe fn transpose4_f64(v: [float64x2_t; 4], count: usize, p: *mut f64, stride:
 #[inline(always)]
 unsafe fn transpose_f32(rows: [*const f32; MAX_LANES], p: *mut f32, stride: usize) {
     let [a, b, c, d, ..] = rows;
-    // SAFETY: the four rows and columns are valid for four elements.
+    // SAFETY: each of the four rows is valid for reads of four elements, and `p + i·stride` is
+    // valid for writes of four elements for every `i < 4`.
     unsafe {
         transpose4_f32([vld1q_f32(a), vld1q_f32(b), vld1q_f32(c), vld1q_f32(d)], 4, p, stride);
     }
@@ -285,7 +286,8 @@ unsafe fn transpose_f32(rows: [*const f32; MAX_LANES], p: *mut f32, stride: usiz
 #[inline(always)]
 unsafe fn transpose_f64(rows: [*const f64; MAX_LANES], p: *mut f64, stride: usize) {
     let [a, b, ..] = rows;
-    // SAFETY: the two rows and columns are valid for two elements.
+    // SAFETY: each of the two rows is valid for reads of two elements, and `p` and `p + stride` are
+    // valid for writes of two elements.
     unsafe {
         let (a, b) = (vld1q_f64(a), vld1q_f64(b));
         vst1q_f64(p, vzip1q_f64(a, b));
