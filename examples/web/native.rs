@@ -15,11 +15,15 @@ fn main() -> Result<()> {
     let weights = env::args().nth(1).unwrap_or("lenet.caffemodel".into());
     let bytes = fs::read(&weights).map_err(|error| Error::io(&weights, error))?;
     let mut recognizer = Recognizer::new(&bytes)?;
-    for line in io::stdin().lines() {
+    for (number, line) in (1..).zip(io::stdin().lines()) {
         let line = line.map_err(|error| Error::io("standard input", error))?;
-        let values: Vec<f32> = line.split_whitespace().flat_map(str::parse).collect();
+        let invalid = |reason| Error::InvalidData(format!("standard input:{number}: {reason}"));
+        let pixel = |text: &str| {
+            text.parse::<f32>().map_err(|_| invalid(format!("expected a number, found `{text}`")))
+        };
+        let values = line.split_whitespace().map(pixel).collect::<Result<Vec<_>>>()?;
         let pixels: [f32; PIXELS] = values.try_into().map_err(|values: Vec<f32>| {
-            Error::InvalidData(format!("expected {PIXELS} pixels, found {}", values.len()))
+            invalid(format!("expected {PIXELS} pixels, found {}", values.len()))
         })?;
         let probabilities = recognizer.probabilities(&pixels.map(|pixel| pixel / 256.0))?;
         println!("{}", probabilities.map(|probability| probability.to_string()).join(" "));

@@ -50,15 +50,17 @@ impl Part {
     }
 
     /// Returns an empty part about one subject, such as a device or a net, with a description of this
-    /// machine. The name of the part is `kind`, a hyphen, and the letters, digits and hyphens of
-    /// `subject`, so that the name is valid as a file name.
+    /// machine. The name of the part is `kind`, a hyphen, the words of `subject`,
+    /// connected by hyphens. A word consists of ASCII letters, digits and `_`, so that the name is
+    /// valid as a file name.
     ///
     /// ```
-    /// assert_eq!(cortado::bench_kit::Part::of("device", "npu:0").name, "device-npu0");
+    /// assert_eq!(cortado::bench_kit::Part::of("device", "npu:0").name, "device-npu-0");
     /// ```
     pub fn of(kind: &str, subject: &str) -> Self {
-        let is_allowed = |c: &char| c.is_ascii_alphanumeric() || *c == '-';
-        Self::new(&format!("{kind}-{}", subject.chars().filter(is_allowed).collect::<String>()))
+        let separates = |c: char| !c.is_ascii_alphanumeric() && c != '_';
+        let words = subject.split(separates).filter(|word| !word.is_empty());
+        Self::new(&[kind].into_iter().chain(words).collect::<Vec<_>>().join("-"))
     }
 
     /// Adds the break-even sizes of a comparison.

@@ -26,12 +26,14 @@ impl Expansion {
     ///
     /// # Errors
     /// Returns [`Error::InvalidInput`], which names the field, if `max_expand_ratio` is not a
-    /// finite number above 1, or if `mean_file` is also set.
+    /// finite number of at least 1, or if `mean_file` is also set.
     pub(super) fn new(param: &TransformationParameter, key: RngKey) -> Result<Option<Self>> {
         let Some(expand) = param.expand_param else { return Ok(None) };
         let max_ratio = expand.max_expand_ratio();
-        if !(max_ratio > 1.0 && max_ratio.is_finite()) {
-            return Err(invalid(format!("`max_expand_ratio` must exceed 1, found {max_ratio}")));
+        if !(max_ratio >= 1.0 && max_ratio.is_finite()) {
+            return Err(invalid(format!(
+                "`max_expand_ratio` must be at least 1, found {max_ratio}"
+            )));
         }
         if param.mean_file.is_some() {
             return Err(invalid(
@@ -59,7 +61,7 @@ impl Expansion {
         }
         let ratio = uniform(rng, 1.0, self.max_ratio);
         let [_, height, width] = image.shape();
-        let size = [height, width].map(|extent| (extent as f32 * ratio) as usize);
+        let size = [height, width].map(|extent| ((extent as f32 * ratio) as usize).max(extent));
         check_size(image, size)?;
         let mut start =
             |i: usize, extent: usize| uniform(rng, 0.0, (size[i] - extent) as f32).floor() as usize;
@@ -79,7 +81,9 @@ impl Expansion {
 /// size of `image`.
 fn check_size(image: &Image, [height, width]: [usize; 2]) -> Result<()> {
     let [channels, rows, columns] = image.shape();
-    let bytes = |height: usize, width: usize| channels as u64 * height as u64 * width as u64;
+    let bytes = |height: usize, width: usize| {
+        (channels as u64).saturating_mul(height as u64).saturating_mul(width as u64)
+    };
     let (wanted, limit) = (bytes(height, width), limits::expanded(bytes(rows, columns)));
     if wanted > limit {
         return Err(Error::InvalidData(format!(

@@ -28,8 +28,7 @@ impl Noise {
             (
                 "convert_to_lab",
                 param.convert_to_lab(),
-                "the fork reads the bytes of the result's \
-              floats as pixels",
+                "the fork reads the bytes of the result's floats as pixels",
             ),
         ];
         if let Some((field, _, reason)) = unsupported.iter().find(|(_, is_set, _)| *is_set) {

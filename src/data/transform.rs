@@ -122,14 +122,10 @@ impl DataTransformer {
                 Err(mean_shape_error(file, *shape, from))
             }
             (_, [0, 0]) => Ok(from),
-            (_, [rows, columns]) if rows > height || columns > width => Err(invalid(match rows {
-                _ if rows == columns => {
-                    format!("`crop_size` {rows} is too large for a record of {size}")
-                }
-                _ => format!(
-                    "`crop_h` {rows} and `crop_w` {columns} are too large for a record of {size}"
-                ),
-            })),
+            (_, [rows, columns]) if rows > height || columns > width => Err(invalid(format!(
+                "the crop of {rows} x {columns} (`crop_size`, or `crop_h` and `crop_w`) is too \
+                 large for a record of {size}"
+            ))),
             (_, [rows, columns]) => Ok([channels, rows, columns]),
         }
     }

@@ -133,9 +133,10 @@ impl<T: Element> AnnotatedDataLayer<T> {
         self.records.read(|item, number, record| {
             boxes.clear();
             let found = transformer.transform(number, record, &mut values, &mut boxes)?;
-            if *shape.get_or_insert(found) != found {
+            let first = *shape.get_or_insert(found);
+            if first != found {
                 return wrong_shape(format!(
-                    "expected an image of {shape:?} as the first image of the batch, found \
+                    "expected an image of {first:?} as the first image of the batch, found \
                      {found:?}; resize the images by resize_param, or set batch_size to 1"
                 ));
             }

@@ -99,9 +99,10 @@ impl<T: Element> DenseImageDataLayer<T> {
             let is_mirrored = mirror && coin >> 31 == 1;
             let (image, label) = cropped(record, crop, is_mirrored, [row, column])?;
             let found = transformer.output_shape(&image)?;
-            if *shape.get_or_insert(found) != found {
+            let first = *shape.get_or_insert(found);
+            if first != found {
                 return wrong_shape(format!(
-                    "expected an image of {shape:?} as the first image of the batch, found \
+                    "expected an image of {first:?} as the first image of the batch, found \
                      {found:?}; set new_height and new_width, crop_height and crop_width, or a \
                      batch_size of 1"
                 ));

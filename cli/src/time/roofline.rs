@@ -55,7 +55,8 @@ impl Roofline {
         forward_only: bool,
         limits: Limits,
     ) -> Result<Self> {
-        let mut roofline = Self { part: Part::of("layers", name), rows: Vec::new() };
+        let subject = format!("{}-{name}", limits.device);
+        let mut roofline = Self { part: Part::of("layers", &subject), rows: Vec::new() };
         let mut add = |index: usize, pass: usize, layer: &mut dyn FnMut() -> Result<()>| {
             let work = pass_work(&limits, layer)?;
             roofline.rows.extend(PassRow::new(name, &rows[index], pass, work, &limits.device));

@@ -150,5 +150,8 @@ fn the_roofline_counts_the_work_of_each_pass_and_its_least_time() {
     let folder = std::env::temp_dir().join(format!("cortado-roofline-{}", std::process::id()));
     let page = fs::read_to_string(roofline.store(&folder).unwrap()).unwrap();
     fs::remove_dir_all(&folder).unwrap();
-    assert!(page.contains(">layers-net</text>") && page.contains("net/ip/forward"), "{page}");
+    assert!(
+        page.contains(">layers-cpu-1-thread-net</text>") && page.contains("net/ip/forward"),
+        "{page}"
+    );
 }

@@ -195,7 +195,12 @@ fn an_invalid_transformation_parameter_is_named_in_the_error() {
         error.unwrap_err().to_string()
     };
     let cases = [
-        (Some(5), vec![], None, "`crop_size` 5 is too large for a record of 3 x 5 x 4"),
+        (
+            Some(5),
+            vec![],
+            None,
+            "the crop of 5 x 5 (`crop_size`, or `crop_h` and `crop_w`) is too large for a record of 3 x 5 x 4",
+        ),
         (None, vec![1.0, 2.0], None, "2 values of `mean_value` for a record of 3 x 5 x 4"),
         (None, vec![1.0], Some("mean"), "`mean_file` and `mean_value` are mutually exclusive"),
         (None, vec![], Some("no/such/file"), "no/such/file: "),
@@ -253,6 +258,46 @@ fn resizing_and_noise_precede_the_crop_and_the_mean() {
     // of the resized image.
     let value = |x: f32| 2.0 * (255.0 - x - 5.0);
     assert_eq!(y, [2.0, 2.0, 3.0, 3.0, 6.0, 6.0, 7.0, 7.0].map(value));
+}
+
+#[test]
+fn noise_reduces_the_number_of_values_and_sets_pixels_at_random() {
+    let transformed = |fields: &str, pixels: &[u8]| {
+        let text = format!("noise_param {{ {fields} }}");
+        let param = crate::proto::parse_text(&text, "transform_param").unwrap();
+        let transformer = DataTransformer::new(&param, Phase::Train, KEY).unwrap();
+        let mut record = Record::default();
+        record.bytes_mut([1, 1, pixels.len()]).unwrap().copy_from_slice(pixels);
+        let mut y = vec![0.0_f32; pixels.len()];
+        transformer.transform(3, &record, &mut y).unwrap();
+        y
+    };
+    // Posterizing leaves four values: the centres of four intervals of 64 values.
+    assert_eq!(transformed("posterize: true", &[0, 63, 64, 255]), [32.0, 32.0, 96.0, 224.0]);
+    let dots = "saltpepper: true saltpepper_param { fraction: 0.5 value: 9 }";
+    let y = transformed(dots, &[0; 100]);
+    let count = y.iter().filter(|value| **value == 9.0).count();
+    // The layer draws 50 of 100 pixels with repetition: 39.5 distinct pixels in the mean, with a
+    // standard deviation of 3.1.
+    assert!((27..=50).contains(&count), "{count}");
+    assert!(y.iter().all(|value| [0.0, 9.0].contains(value)), "{y:?}");
+    assert_eq!(y, transformed(dots, &[0; 100]));
+}
+
+#[test]
+fn a_tall_image_is_resized_without_storing_all_filtered_rows() {
+    // All filtered rows of this image would take 2.4 GB.
+    let text = "resize_param { height: 2 width: 300 interp_mode: CUBIC }";
+    let param = crate::proto::parse_text(text, "transform_param").unwrap();
+    let transformer = DataTransformer::new(&param, Phase::Test, KEY).unwrap();
+    let mut record = Record::default();
+    record.bytes_mut([1, 2_000_000, 1]).unwrap().fill(7);
+    let mut y = [0.0_f32; 600];
+    let start = std::time::Instant::now();
+    transformer.transform(0, &record, &mut y).unwrap();
+    assert_eq!(y, [7.0; 600]);
+    // Filtering all rows would take 2.4·10⁹ multiply-adds.
+    assert!(start.elapsed().as_secs() < 5);
 }
 
 #[test]

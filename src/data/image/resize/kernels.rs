@@ -37,24 +37,33 @@ pub(super) fn filter<const N: usize>(
 ) -> Result<Image> {
     let mut pixels = pixels_of(x.channels, height, width)?;
     let (rows, columns) = (taps(x.height, height, kernel), taps(x.width, width, kernel));
-    let len = width * x.channels;
-    let mut filtered: Vec<i32> = Vec::new();
-    let count = len.saturating_mul(x.height);
-    let out_of_memory = |_| Error::out_of_host_memory(count.saturating_mul(size_of::<i32>()));
-    filtered.try_reserve_exact(count).map_err(out_of_memory)?;
-    for from in x.pixels.chunks_exact(x.width * x.channels) {
-        for taps in &columns {
-            for channel in 0..x.channels {
-                let value = |i: usize| i32::from(from[i * x.channels + channel]);
-                filtered.push(taps.iter().map(|&(i, weight)| value(i) * weight).sum());
-            }
-        }
+    let len = width.saturating_mul(x.channels);
+    // Source rows that were filtered along the columns, each at its number modulo `N`. Only these
+    // rows are kept, because the source can have many more rows than the output.
+    let mut filtered: [FilteredRow; N] = std::array::from_fn(|_| FilteredRow::default());
+    for row in &mut filtered {
+        let bytes = len.saturating_mul(size_of::<i32>());
+        row.values.try_reserve_exact(len).map_err(|_| Error::out_of_host_memory(bytes))?;
     }
     for taps in rows {
+        for (number, _) in taps {
+            let row = &mut filtered[number % N];
+            if row.number != Some(number) {
+                row.number = Some(number);
+                row.values.clear();
+                let from = &x.pixels[number * x.width * x.channels..][..x.width * x.channels];
+                for taps in &columns {
+                    for channel in 0..x.channels {
+                        let value = |i: usize| i32::from(from[i * x.channels + channel]);
+                        row.values.push(taps.iter().map(|&(i, weight)| value(i) * weight).sum());
+                    }
+                }
+            }
+        }
         for i in 0..len {
             // The sum of eight products can exceed an `i32`.
-            let value = |&(row, weight): &(usize, i32)| {
-                i64::from(filtered[row * len + i]) * i64::from(weight)
+            let value = |&(number, weight): &(usize, i32)| {
+                i64::from(filtered[number % N].values[i]) * i64::from(weight)
             };
             let sum: i64 = taps.iter().map(value).sum();
             let half = 1 << (2 * WEIGHT_BITS - 1);
@@ -62,6 +71,14 @@ pub(super) fn filter<const N: usize>(
         }
     }
     Ok(Image { channels: x.channels, height, width, pixels })
+}
+
+/// A row of the source image, filtered along the columns.
+#[derive(Default)]
+struct FilteredRow {
+    /// The number of the row in the source image; `None` before the first row.
+    number: Option<usize>,
+    values: Vec<i32>,
 }
 
 /// Returns the indices and the weights, with `WEIGHT_BITS` fractional bits, of the source pixels of
