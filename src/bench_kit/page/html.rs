@@ -16,7 +16,7 @@ figure{margin:0;min-width:0}figcaption{font-weight:600}svg{width:100%;height:aut
 svg text{font-family:system-ui,sans-serif}.scroll{overflow-x:auto}\
 table{border-collapse:collapse;font-size:.85rem;font-variant-numeric:tabular-nums}\
 th,td{padding:2px 10px 2px 0;border-bottom:1px solid var(--line);text-align:left;\
-overflow-wrap:anywhere;vertical-align:top}th{color:var(--soft)}summary{cursor:pointer;color:var(--soft)}\
+vertical-align:top}td:first-child{overflow-wrap:anywhere}th{color:var(--soft)}summary{cursor:pointer;color:var(--soft)}\
 @media(max-width:600px){th,td{padding-right:6px;font-size:.78rem}}";
 
 /// Returns the whole page with the given content, which is HTML.
