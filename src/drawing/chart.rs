@@ -56,6 +56,8 @@ pub enum AxisScale {
     /// Logarithmic if all values are positive and span more than a factor of 50, otherwise linear.
     #[default]
     Automatic,
+    /// The same as [`Automatic`](Self::Automatic), except that a linear axis also contains 0.
+    AutomaticWithZero,
     /// Always linear.
     Linear,
     /// Always logarithmic.
@@ -65,7 +67,7 @@ pub enum AxisScale {
 impl AxisScale {
     fn is_logarithmic(self, values: impl Iterator<Item = f64>) -> bool {
         match self {
-            Self::Automatic => Scale::needs_logarithm(values),
+            Self::Automatic | Self::AutomaticWithZero => Scale::needs_logarithm(values),
             Self::Linear => false,
             Self::Logarithmic => true,
         }
@@ -153,7 +155,10 @@ impl Chart {
             points.map(move |point| point[axis])
         };
         let logarithmic = [0, 1].map(|axis| self.scales[axis].is_logarithmic(values(axis)));
-        let [x, y] = [0, 1].map(|axis| Scale::of(values(axis), logarithmic[axis]));
+        let [x, y] = [0, 1].map(|axis| {
+            let has_zero = self.scales[axis] == AxisScale::AutomaticWithZero && !logarithmic[axis];
+            Scale::of(values(axis).chain(has_zero.then_some(0.0)), logarithmic[axis])
+        });
         let size = [width, height].map(|pixels| pixels.max(0.0) as u32);
         let root = SVGBackend::with_string(svg, (size[0], size[1])).into_drawing_area();
         let mut chart = ChartBuilder::on(&root)
@@ -334,5 +339,9 @@ mod tests {
         assert!((distances(AxisScale::Logarithmic) - 1.0).abs() < 0.05);
         assert!((distances(AxisScale::Linear) - 0.5).abs() < 0.05);
         assert!((distances(AxisScale::Automatic) - 0.5).abs() < 0.05);
+        // With 0 at the bottom, the value 1 is at a quarter of the height of the value 4.
+        let span = |scale| heights(scale)[0] - heights(scale)[2];
+        let ratio = span(AxisScale::AutomaticWithZero) / span(AxisScale::Linear);
+        assert!((ratio - 0.75).abs() < 0.02, "{ratio}");
     }
 }

@@ -124,7 +124,7 @@ pub(super) fn rate_charts(parts: &[Part]) -> Result<String> {
         let chart = Chart {
             x: "size (elements, rows, images or bytes)".into(),
             y: if computes { "GFLOP/s" } else { "GB/s" }.into(),
-            scales: Default::default(),
+            scales: [AxisScale::Automatic, AxisScale::AutomaticWithZero],
             series: lines.into_iter().map(series).collect(),
         };
         let rows: Vec<_> = records
