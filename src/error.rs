@@ -259,7 +259,12 @@ impl fmt::Display for Error {
             }
             Self::UnknownLayer { kind, known } => {
                 let suggestion = did_you_mean(kind, known.split(", "));
-                write!(f, "unknown layer type `{kind}`{suggestion}; known types: {known}")
+                write!(
+                    f,
+                    "unknown layer type `{kind}`{suggestion}; write the layer in Rust, register it \
+                     with `LayerRegistry::with(\"{kind}\", …)`, and build the net with \
+                     `NetBuilder::registry`; known types: {known}"
+                )
             }
             Self::Context { context, source } => write!(f, "{context}: {source}"),
         }

@@ -2,7 +2,7 @@
 
 use super::{
     build_log::{log_layer, log_net},
-    definition_check::{describe_empty_net, locate, warn_about_layers},
+    definition_check::{check_excluded_tops, describe_empty_net, locate, warn_about_layers},
     filter::filter_net,
     graph::{Net, NetBlob, NetLayer, Param},
     split::{insert_splits, unknown_bottom_error},
@@ -210,6 +210,7 @@ impl<T: Element> NetBuilder<T> {
         let state = self.state(definition);
         let filtered_net = filter_net(definition, &state)?;
         warn_about_layers(&filtered_net)?;
+        check_excluded_tops(definition, &filtered_net, &state)?;
         let definition = insert_splits(&filtered_net)?;
         let mut construction = Construction::new(self, &state, definition.name());
         for param in &definition.layer {

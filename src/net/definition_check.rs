@@ -1,11 +1,15 @@
 //! Checks of net definitions for likely mistakes, and line numbers for error messages.
 
-use super::filter::filter_net;
+use super::filter::includes;
 use crate::{
     error::{Error, Result},
     proto::{self, LayerParameter, NetParameter, NetState},
 };
-use std::{collections::HashMap, fs, path::Path};
+use std::{
+    collections::{HashMap, HashSet},
+    fs,
+    path::Path,
+};
 
 /// Adds the path of the definition's file to an error that arose while a net was built. If the
 /// error names a layer, also adds the number of the line at which the layer's definition starts,
@@ -33,7 +37,7 @@ fn failed_layer(error: &Error) -> Option<&str> {
 
 /// Returns the line number of the layer `name` in the definition's file. Returns `None` if no layer
 /// or several layers in state `state` have this name, or if the upgrade from an old format has
-/// changed the number of layers.
+/// changed the number of layers other than by an Input layer at the start.
 fn layer_line(
     name: &str,
     path: &Path,
@@ -42,27 +46,64 @@ fn layer_line(
 ) -> Option<usize> {
     let lines = proto::layer_lines(&fs::read(path).ok()?);
     let is_named = |layer: &LayerParameter| {
-        let single_layer = NetParameter { layer: vec![layer.clone()], ..NetParameter::default() };
-        layer.name() == name
-            && filter_net(&single_layer, state).is_ok_and(|net| !net.layer.is_empty())
+        layer.name() == name && includes(layer, state).is_ok_and(|is_included| is_included)
     };
     let mut indices = (0..definition.layer.len()).filter(|&i| is_named(&definition.layer[i]));
     let (index, None) = (indices.next()?, indices.next()) else { return None };
-    lines.get(index).copied().filter(|_| lines.len() == definition.layer.len())
+    let inserted = definition.layer.len().checked_sub(lines.len())?;
+    let is_expected = match &definition.layer[..inserted] {
+        [] => true,
+        [input] => input.r#type() == "Input",
+        _ => false,
+    };
+    lines.get(index.checked_sub(inserted)?).copied().filter(|_| is_expected)
+}
+
+/// Checks the first bottom that no layer of `filtered_net` produces. `filtered_net` contains the
+/// layers of `definition` in state `state`.
+///
+/// # Errors
+/// Returns [`Error::InvalidData`], which names both layers, if an excluded layer has this top.
+pub(super) fn check_excluded_tops(
+    definition: &NetParameter,
+    filtered_net: &NetParameter,
+    state: &NetState,
+) -> Result<()> {
+    let mut tops = HashSet::new();
+    for layer in &filtered_net.layer {
+        let mut bottoms = layer.bottom.iter().enumerate();
+        if let Some((i, bottom)) = bottoms.find(|(_, name)| !tops.contains(name)) {
+            let mut excluded = definition
+                .layer
+                .iter()
+                .filter(|layer| includes(layer, state).is_ok_and(|is_included| !is_included));
+            let Some(producer) = excluded.find(|layer| layer.top.contains(bottom)) else {
+                return Ok(()); // The insertion of Split layers returns the error.
+            };
+            let reason = format!(
+                "unknown bottom blob `{bottom}` (bottom {i}): the rules of layer `{}`, which has this \
+                 top, exclude {}",
+                producer.name(),
+                describe(state)
+            );
+            let error = Error::InvalidData(reason);
+            return Err(error.context(format!("layer `{}`", layer.name())));
+        }
+        tops.extend(&layer.top);
+    }
+    Ok(())
+}
+
+fn describe(state: &NetState) -> String {
+    let (phase, level, stages) = (state.phase().as_str_name(), state.level(), &state.stage);
+    format!("phase {phase}, level {level}, stages [{}]", stages.join(", "))
 }
 
 /// Returns the reason why a net has no layers.
 pub(super) fn describe_empty_net(definition: &NetParameter, state: &NetState) -> String {
     match definition.layer.len() {
         0 => "net has no layers".into(),
-        _ => {
-            let (phase, level) = (state.phase().as_str_name(), state.level());
-            let stages = state.stage.join(", ");
-            format!(
-                "net has no layers: the rules of every layer exclude phase {phase}, level \
-                 {level}, stages [{stages}]"
-            )
-        }
+        _ => format!("net has no layers: the rules of every layer exclude {}", describe(state)),
     }
 }
 

@@ -32,7 +32,8 @@ pub fn filter_net(param: &NetParameter, state: &NetState) -> Result<NetParameter
     Ok(filtered_net)
 }
 
-fn includes(layer: &LayerParameter, state: &NetState) -> Result<bool> {
+/// Returns whether the rules of `layer` include it in a net in state `state`.
+pub(super) fn includes(layer: &LayerParameter, state: &NetState) -> Result<bool> {
     let is_met = |rule| state_meets_rule(state, rule);
     match (&layer.include[..], &layer.exclude[..]) {
         ([], exclude) => Ok(!exclude.iter().any(is_met)),

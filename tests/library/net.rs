@@ -97,6 +97,21 @@ fn errors_of_invalid_net_definitions_name_the_layer_and_the_reason() {
 }
 
 #[test]
+fn the_error_for_a_bottom_names_the_layer_that_the_state_excludes() {
+    let text = r#"layer { name: "data" type: "Input" top: "x" include { stage: "a" }
+        input_param { shape { dim: 1 } } } layer { name: "r" type: "ReLU" bottom: "x" top: "y" }"#;
+    assert_build_fails(
+        text,
+        &[
+            "layer `r`: unknown bottom blob `x` (bottom 0): the rules of layer `data`, which has this \
+           top, exclude phase TEST, level 0, stages []",
+        ],
+    );
+    let in_place = text.replace(r#"top: "y""#, r#"top: "x""#);
+    assert_build_fails(&in_place, &["layer `r`", "`data`"]);
+}
+
+#[test]
 fn parameters_with_equal_names_share_values() {
     let named_params = "param { name: \"w\" } param { name: \"b\" }";
     let net = build(&after_x(

@@ -65,7 +65,11 @@ fn an_error_in_a_solvers_net_names_the_nets_file_and_line() {
         ("xavier", "xaviar", ip),
         ("bottom: \"data\"", "bottom: \"dta\"", ip),
         ("batch_size: 8", "", "train net: net.prototxt:2: layer `data`"),
-        ("phase: TEST }", "phase: TEST } foo: 1", "net.prototxt:23:27: `LayerParameter`"),
+        (
+            "phase: TEST }",
+            "phase: TEST } foo: 1",
+            "net.prototxt:23:27: layer `accuracy`: `LayerParameter`",
+        ),
         // An error in a layer of the test net only.
         ("\"Accuracy\"", "\"Acuracy\"", "test net #0: net.prototxt:17: layer `accuracy`"),
     ];
@@ -76,6 +80,11 @@ fn an_error_in_a_solvers_net_names_the_nets_file_and_line() {
     folder.write_replaced("net.prototxt", NET, "num_output: 10", "num_output: 0");
     let location = "cortado: net.prototxt:10: layer `ip`: inner_product_param: num_output";
     folder.run("time --model net.prototxt").failed_with(&[location]);
+    // The upgrade of the old input fields inserts an Input layer, which has no line.
+    let old =
+        "input: 'x' input_dim: [1, 1, 1, 1]\nlayer { name: 'ip' type: 'InnerProduct' bottom: 'x' }";
+    folder.write("old.prototxt", old);
+    folder.run("time --model old.prototxt").failed_with(&["cortado: old.prototxt:2: layer `ip`: "]);
     // Two layers have the same name, so the error gives no line number.
     let doubled_net = format!("{NET}{}", NET.replace("name: \"LeNet\"\n", ""));
     folder.write_replaced("net.prototxt", &doubled_net, "num_output: 10", "num_output: 0");

@@ -183,6 +183,12 @@ impl Values for i32 {
     }
 }
 
+impl Values for u32 {
+    fn values(&self) -> Vec<Value> {
+        vec![self.value()]
+    }
+}
+
 static POOL: LazyLock<DescriptorPool> = LazyLock::new(|| pool(false));
 
 /// Descriptors of the messages with the opposite packing: packed lists of numbers are declared

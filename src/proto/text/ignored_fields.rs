@@ -1,5 +1,5 @@
-//! Fields of Caffe's forks that the parser ignores, because a net does not need them to compute its
-//! outputs.
+//! Fields of Caffe's forks, and values of fields, that the parser ignores, because a net does not
+//! need them to compute its outputs.
 
 /// Fields of one message type that forks of Caffe added, and that the parser ignores.
 struct IgnoredFields {
@@ -15,7 +15,7 @@ const READING: &str = "cortado reads the records one after the other, in the ord
 
 /// The fields that the parser ignores. No field in this table changes the outputs of a trained net
 /// other than by rounding. The fields of NVIDIA's fork of Caffe precede those of Intel's.
-const IGNORED: [IgnoredFields; 7] = [
+const IGNORED: [IgnoredFields; 8] = [
     IgnoredFields {
         message: "NetParameter",
         names: &[
@@ -37,6 +37,7 @@ const IGNORED: [IgnoredFields; 7] = [
             "eltwise_mem_sharing",
             "engine",
             "compile_net_state",
+            "multinode",
         ],
         reason: IMPLEMENTATION,
     },
@@ -56,6 +57,11 @@ const IGNORED: [IgnoredFields; 7] = [
         reason: READING,
     },
     IgnoredFields {
+        message: "ImageDataParameter",
+        names: &["threads", "cache", "precache"],
+        reason: READING,
+    },
+    IgnoredFields {
         message: "NetParameter",
         names: &["bn_stats_batch_size"],
         reason: "cortado computes the statistics of BatchNorm over the whole batch",
@@ -72,4 +78,17 @@ const IGNORED: [IgnoredFields; 7] = [
 pub(super) fn reason_to_ignore(message: &str, name: &str) -> Option<&'static str> {
     let mut fields = IGNORED.iter().filter(|fields| fields.message == message);
     fields.find(|fields| fields.names.contains(&name)).map(|fields| fields.reason)
+}
+
+/// Enum types and values, of the libraries in Intel's fork, that the parser reads as the value 0.
+const IGNORED_VALUES: [(&str, &str); 2] = [("Engine", "MKL2017"), ("Engine", "MKLDNN")];
+
+/// Returns the entry of the value `value` of the enum `kind` among the ignored values, and why the
+/// parser ignores the value and reads 0; `None` if the parser does not ignore the value.
+pub(super) fn ignored_value(
+    kind: &str,
+    value: &str,
+) -> Option<((&'static str, &'static str), &'static str)> {
+    let entry = IGNORED_VALUES.into_iter().find(|&entry| entry == (kind, value))?;
+    Some((entry, IMPLEMENTATION))
 }

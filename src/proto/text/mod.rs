@@ -11,6 +11,7 @@ mod layer_lines;
 mod lexer;
 mod number;
 mod parser;
+mod position;
 mod printer;
 #[cfg(test)]
 mod tests;
@@ -28,7 +29,9 @@ use crate::{
 };
 use error::TextError;
 pub(crate) use layer_lines::layer_lines;
+use layer_lines::layer_name_at;
 use parser::UnknownFieldPolicy;
+use position::position;
 
 /// Parses a message in protobuf's text format. Error messages name `file` as the source of the
 /// text.
@@ -42,9 +45,9 @@ use parser::UnknownFieldPolicy;
 /// `default_forward_type` of NVIDIA's fork, the parser ignores the field and logs a warning.
 ///
 /// # Errors
-/// [`Error::Parse`] with line and column (in characters) of the first problem: a syntax error, an
-/// unknown field, a second value of a field that is not repeated, a value out of range, a missing
-/// required field.
+/// [`Error::Parse`] with line and column (in characters) of the first problem, and the name of the
+/// layer that contains it: a syntax error, an unknown field, a second value of a field that is not
+/// repeated, a value out of range, a missing required field.
 pub fn parse_text<M: CaffeMessage>(text: impl AsRef<[u8]>, file: &str) -> Result<M> {
     parse(text.as_ref(), file, UnknownFieldPolicy::Reject)
 }
@@ -74,7 +77,15 @@ fn to_wire(
         let (line, column) = position(text, offset);
         Error::Parse { file: file.to_owned(), line, column, message }
     };
-    let (wire, warnings) = parser::parse(schema, text, unknown_fields).map_err(with_position)?;
+    let in_layer = |TextError { offset, message }| {
+        let message = match layer_name_at(text, offset) {
+            Some(name) => format!("layer `{name}`: {message}"),
+            None => message,
+        };
+        TextError { offset, message }
+    };
+    let (wire, warnings) = parser::parse(schema, text, unknown_fields)
+        .map_err(|error| with_position(in_layer(error)))?;
     warnings.into_iter().for_each(|warning| log::warn!("{}", with_position(warning)));
     Ok(wire)
 }
@@ -118,14 +129,4 @@ fn print(message: &dyn Codec) -> Result<String> {
 #[doc(alias = "WriteProtoToTextFile")]
 pub fn write_text<M: CaffeMessage>(path: impl AsRef<Path>, message: &M) -> Result<()> {
     atomic_fs::write_atomically(path.as_ref(), print(message)?.as_bytes())
-}
-
-/// Returns the line and the column of a byte offset, both counted from 1.
-fn position(text: &[u8], offset: usize) -> (usize, usize) {
-    let prefix = &text[..offset.min(text.len())];
-    let line = prefix.iter().filter(|&&byte| byte == b'\n').count();
-    let start = prefix.iter().rposition(|&byte| byte == b'\n').map_or(0, |newline| newline + 1);
-    // The column number counts each UTF-8 character once, at the character's first byte.
-    let column = prefix[start..].iter().filter(|&&byte| byte & 0xc0 != 0x80).count();
-    (line + 1, column + 1)
 }

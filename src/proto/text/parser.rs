@@ -6,7 +6,7 @@ use prost::encoding::{WireType, encode_key, encode_varint};
 
 use super::{
     error::{TextError, error},
-    ignored_fields::reason_to_ignore,
+    ignored_fields::{ignored_value, reason_to_ignore},
     lexer::{Lexer, Token},
 };
 use crate::proto::schema::{EnumSchema, Field, FieldType, Label, Schema};
@@ -48,7 +48,7 @@ struct Parser<'a> {
     /// The binary encoding of the current message's fields that the parser has read so far.
     wire: Vec<u8>,
     warnings: Vec<TextError>,
-    /// The message types and names of the ignored fields about which the parser has warned.
+    /// The types and names of the ignored fields and enum values about which the parser has warned.
     ignored: HashSet<(&'static str, &'a str)>,
 }
 
@@ -76,7 +76,9 @@ impl<'a> Parser<'a> {
             return self.unknown_field(message, name);
         };
         if !seen.insert(field.number) && !field.is_repeated() {
-            return self.fail(format!("second value of `{name}`, which is not repeated"));
+            return self.fail(format!(
+                "second value of `{name}`, which is not repeated; remove one of the values"
+            ));
         }
         self.advance()?;
 
@@ -266,15 +268,31 @@ impl<'a> Parser<'a> {
             }
             _ => return self.unexpected("a name or a number"),
         };
-        let Some(&(_, number)) = value else {
-            let known_values: Vec<_> = kind.values.iter().map(|&(name, _)| name).collect();
-            let (name, given_value, known_values) =
-                (kind.name, quoted(&given_value), known_values.join(", "));
-            let message =
-                format!("`{name}` has no value {given_value}; known values: {known_values}");
-            return Err(error(offset, message));
+        if let Some(&(_, number)) = value {
+            return Ok(i64::from(number) as u64);
+        }
+        if let Some((entry, reason)) = ignored_value(kind.name, &given_value) {
+            if self.ignored.insert(entry) {
+                let (kind, value) = entry;
+                let warning = format!("the value {value} of `{kind}` is ignored: {reason}");
+                self.warnings.push(error(offset, warning));
+            }
+            return Ok(0);
+        }
+        let known_values: Vec<_> = kind.values.iter().map(|&(name, _)| name).collect();
+        let remedy = match kind.name {
+            "LayerType" => {
+                "; to use a layer type of a fork of Caffe, write the net in the current format, in \
+                 which the type is a string, and register the type with `LayerRegistry::with`"
+            }
+            _ => "",
         };
-        Ok(i64::from(number) as u64)
+        let (name, given_value) = (kind.name, quoted(&given_value));
+        let message = format!(
+            "`{name}` has no value {given_value}{remedy}; known values: {}",
+            known_values.join(", ")
+        );
+        Err(error(offset, message))
     }
 
     /// Skips a field that `message` does not declare, or returns an error for the field.
@@ -288,8 +306,10 @@ impl<'a> Parser<'a> {
         } else {
             let problem = format!("`{short_name}` has no field `{}`", quoted(name));
             if self.unknown_fields == UnknownFieldPolicy::Reject {
-                let fields = message.fields().iter().map(|field| field.name);
-                return self.fail(problem + &did_you_mean(name, fields));
+                let suggestion =
+                    did_you_mean(name, message.fields().iter().map(|field| field.name));
+                let remedy = remedy(short_name, name, &suggestion);
+                return self.fail(format!("{problem}{suggestion}{remedy}"));
             }
             self.warnings.push(error(self.offset, format!("{problem}; skipped")));
         }
@@ -363,6 +383,19 @@ impl<'a> Parser<'a> {
 
     fn fail<T>(&self, message: String) -> Result<T, TextError> {
         Err(error(self.offset, message))
+    }
+}
+
+/// Returns what a user can do about the unknown field `name` of a message of type `message`, if
+/// `suggestion` is the field that the user may have meant.
+fn remedy(message: &str, name: &str, suggestion: &str) -> &'static str {
+    if matches!(message, "LayerParameter" | "V1LayerParameter") && name.ends_with("_param") {
+        "; if a layer type that cortado lacks needs this field, register the type with \
+         `LayerRegistry::with`, and write the settings to `python_param { param_str: … }`"
+    } else if suggestion.is_empty() {
+        "; remove the field if the results do not depend on it"
+    } else {
+        ""
     }
 }
 

@@ -26,7 +26,21 @@ fn parse_errors_state_the_position_and_the_problem() {
             "name: \"n\"\n\nlayer {\n  tipe: \"x\" }",
             "4:3: `LayerParameter` has no field `tipe` (did you mean `type`?)",
         ),
-        ("name: \"a\"\nname: \"b\"", "2:1: second value of `name`, which is not repeated"),
+        (
+            "layer {\n name: \"fork\" pooling_param {\n  nothing_near: 1 } }",
+            "3:3: layer `fork`: `PoolingParameter` has no field `nothing_near`; remove the field if \
+             the results do not depend on it",
+        ),
+        (
+            "layer { multi_stage_meanfield_param {} name: \"fork\" }",
+            "1:9: layer `fork`: `LayerParameter` has no field `multi_stage_meanfield_param`; if a layer \
+             type that cortado lacks needs this field, register the type with \
+             `LayerRegistry::with`, and write the settings to `python_param { param_str: … }`",
+        ),
+        (
+            "name: \"a\"\nname: \"b\"",
+            "2:1: second value of `name`, which is not repeated; remove one of the values",
+        ),
         ("layer {\n", "2:1: expected a field name, found the end of the text"),
         ("layer { >", "1:9: expected a field name, found `>`"),
         ("layer: 3", "1:8: expected `{`, found `3`"),
@@ -202,9 +216,34 @@ fn fields_that_no_net_needs_are_ignored_with_one_warning_each() {
         "`default_forward_type` of `NetParameter` is ignored: cortado computes in the element type of \
          the net"
     );
+    // A warning for each ignored value of an enum, and none for a value that Caffe has.
+    let text =
+        "layer { name: 'a' relu_param { engine: MKL2017 } pooling_param { engine: MKL2017 } }
+        layer { name: 'b' lrn_param { engine: MKLDNN } relu_param { engine: CUDNN } }";
+    let (_, warnings) = parser::parse(schema, text.as_bytes(), UnknownFieldPolicy::Reject).unwrap();
+    let messages: Vec<_> = warnings.iter().map(|warning| &warning.message[..]).collect();
+    assert_eq!(
+        messages,
+        ["MKL2017", "MKLDNN"].map(|value| format!(
+            "the value {value} of `Engine` is ignored: cortado chooses the implementation of each \
+             layer"
+        ))
+    );
+    let want =
+        "layer { name: 'a' relu_param { engine: DEFAULT } pooling_param { engine: DEFAULT } }
+        layer { name: 'b' lrn_param { engine: DEFAULT } relu_param { engine: CUDNN } }";
+    assert_eq!(parse(text).unwrap(), parse(want).unwrap());
+    let error = parse_error("layer { lrn_param { engine: ODD } }");
+    assert!(
+        error.ends_with("`Engine` has no value ODD; known values: DEFAULT, CAFFE, CUDNN"),
+        "{error}"
+    );
     // The parser ignores these names only in certain message types.
     let error = parse_error("layer { pooling_param { forward_type: FLOAT } }");
-    assert!(error.ends_with("`PoolingParameter` has no field `forward_type`"), "{error}");
-    let error = parse_error("layer { batch_norm_param { scale_bias: true } }");
-    assert!(error.ends_with("`BatchNormParameter` has no field `scale_bias`"), "{error}");
+    assert!(error.contains("`PoolingParameter` has no field `forward_type`"), "{error}");
+    let error = parse_error("layers { name: 'v' type: VIDEO_DATA }");
+    assert!(
+        error.contains("layer `v`: `LayerType` has no value VIDEO_DATA; to use a layer"),
+        "{error}"
+    );
 }
