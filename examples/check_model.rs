@@ -1,7 +1,7 @@
 //! Checks whether cortado loads, runs and exports a net, and prints a line with the result.
 //!
 //! ```sh
-//! cargo run --profile quick --features onnx,tensor-io --example check_model -- NET.prototxt FOLDER
+//! cargo run --profile quick --features image,onnx,tensor-io --example check_model -- NET.prototxt FOLDER
 //! ```
 //!
 //! The example builds the net for the TEST phase, fills its parameters and inputs with random

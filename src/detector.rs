@@ -1,5 +1,5 @@
-//! Detection of objects in images by a trained net that ends in a DetectionOutput or
-//! Yolov3DetectionOutput layer, such as SSD or YOLO version 3.
+//! Detection of objects in images by a trained net that ends in a DetectionOutput,
+//! YoloDetectionOutput or Yolov3DetectionOutput layer, such as SSD or YOLO version 3.
 
 use crate::{
     classifier::Preprocessing,
@@ -13,8 +13,8 @@ use crate::{
 };
 use std::{collections::BTreeMap, path::Path};
 
-/// A trained net whose only input is a blob of images, with a layer of type DetectionOutput or
-/// Yolov3DetectionOutput.
+/// A trained net whose only input is a blob of images, with a layer of type DetectionOutput,
+/// YoloDetectionOutput or Yolov3DetectionOutput.
 ///
 /// The detector resizes the whole image to the height and width of the net's input. The detector
 /// runs the net on the device for which the net was built.
@@ -106,18 +106,18 @@ impl Detector {
     ///
     /// # Errors
     /// [`Error::InvalidData`] unless the net has one Input layer with one top, and one layer of type
-    /// DetectionOutput or Yolov3DetectionOutput; [`Error::Shape`] unless the input has four axes and
+    /// DetectionOutput, YoloDetectionOutput or Yolov3DetectionOutput; [`Error::Shape`] unless the input has four axes and
     /// one or three channels; [`Error::InvalidInput`] or [`Error::Shape`] if the mean does not match the number
     /// of channels; errors of [`proto::read_binary`] for a mean image.
     pub fn new(mut net: Net<f32>, preprocessing: &Preprocessing) -> Result<Self> {
         let input = ImageInput::new(&mut net, preprocessing, "detector")?;
-        let kinds = ["DetectionOutput", "Yolov3DetectionOutput"];
+        let kinds = ["DetectionOutput", "YoloDetectionOutput", "Yolov3DetectionOutput"];
         let layers = net.layer_params().filter(|layer| kinds.contains(&layer.r#type()));
         let layers: Vec<_> = layers.collect();
         let [layer] = layers[..] else {
             let reason = format!(
-                "a detector needs a net with one DetectionOutput or Yolov3DetectionOutput layer, \
-                 found {}",
+                "a detector needs a net with one {} layer, found {}",
+                kinds.join(" or "),
                 layers.len()
             );
             return Err(Error::InvalidData(reason));
@@ -127,12 +127,19 @@ impl Detector {
             (true, _) => [1.0, 1.0],
             (false, [_, height, width]) => [1.0 / width as f32, 1.0 / height as f32],
         };
-        let classes = match &layer.yolov3_detection_output_param {
-            // The field `num_classes` of a Yolov3DetectionOutput layer does not count the
-            // background, which has the label 0.
-            Some(param) if layer.r#type() == kinds[1] => param.num_classes() as usize + 1,
-            _ => param.num_classes() as usize,
-        };
+        // The field `num_classes` of the layers of YOLO does not count the background, which has the
+        // label 0.
+        let classes = match layer.r#type() {
+            "YoloDetectionOutput" => {
+                layer.yolo_detection_output_param.as_ref().map_or(0, |param| param.num_classes())
+                    + 1
+            }
+            "Yolov3DetectionOutput" => {
+                let param = layer.yolov3_detection_output_param.as_ref();
+                param.map_or(0, |param| param.num_classes()) + 1
+            }
+            _ => param.num_classes(),
+        } as usize;
         let output = layer.top[0].clone();
         Ok(Self { net, input, output, classes, edge_scale, labels: BTreeMap::new() })
     }

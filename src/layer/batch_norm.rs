@@ -1,7 +1,12 @@
 //! The BatchNorm layer, which normalizes each channel of a batch.
 
-use super::{prelude::*, saved_input::SavedInput};
+use super::{
+    prelude::*,
+    saved_input::SavedInput,
+    weight_bias::{filled_blob, filler},
+};
 use crate::{
+    filler::Filler,
     memory::Src,
     op::{Axis, Binary, EpsilonPlacement, Standardize, Unary},
     proto::{BatchNormParameter, Phase},
@@ -18,6 +23,11 @@ use crate::{
 /// then adds the batch's mean to the first parameter, the batch's variance to the second parameter,
 /// and 1 to the third parameter. If the third parameter is 0, the layer uses 0 as the stored mean
 /// and variance.
+///
+/// With `scale_bias`, `scale_filler` or `bias_filler` of NVIDIA's fork of Caffe, the layer computes `y
+/// = scale · (x − mean) / √(variance + eps) + bias` with an `eps` of at least 1e-5. The scale, by
+/// default 1, and the bias, by default 0, have one value per channel. Both are trainable parameters,
+/// which follow the three statistics parameters.
 ///
 /// The forward pass reads the bottom twice. The backward pass reads both the bottom and the top's
 /// gradient twice. The layer saves a copy of the bottom only if the layer runs in place.
@@ -40,30 +50,58 @@ use crate::{
 pub struct BatchNormLayer<T: Element> {
     param: BatchNormParameter,
     use_stored: bool,
+    epsilon: f64,
+    /// The fillers of the scale and the bias; `None` if the layer has no scale.
+    fillers: Option<[Filler; 2]>,
     op: Option<Standardize>,
     mean: Blob<T>,
     variance: Blob<T>,
     /// `1 / √(variance + eps)` per channel.
     inverse_deviation: Blob<T>,
     saved_input: SavedInput<T>,
+    /// The values that the layer multiplies by the scale.
+    normalized: Blob<T>,
     /// The three statistics parameters: the sum of means, the sum of variances, and the weight that
-    /// divides both sums.
+    /// divides both sums. If the layer has a scale, the scale and the bias follow.
     params: Vec<Blob<T>>,
+}
+
+/// Returns whether a BatchNorm layer has a scale and a bias.
+fn has_scale(param: &BatchNormParameter) -> bool {
+    param.scale_bias() || param.scale_filler.is_some() || param.bias_filler.is_some()
+}
+
+/// Returns the constant that a BatchNorm layer adds to the variance.
+pub(crate) fn epsilon(param: &BatchNormParameter) -> f32 {
+    if has_scale(param) { param.eps().max(1e-5) } else { param.eps() }
 }
 
 impl<T: Element> BatchNormLayer<T> {
     /// Creates the layer.
+    ///
+    /// # Errors
+    /// Returns [`Error::InvalidData`] if the definition of a filler is invalid.
     pub fn new(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
-        let param = param.batch_norm_param.unwrap_or_default();
+        let param = param.batch_norm_param.clone().unwrap_or_default();
+        let fillers = match has_scale(&param) {
+            true => Some([
+                filler(&param.scale_filler, Filler::Constant { value: 1.0 })?,
+                filler(&param.bias_filler, Filler::default())?,
+            ]),
+            false => None,
+        };
         let blob = || Blob::new(cx.device, &[0]);
         Ok(Self {
-            param,
             use_stored: param.use_global_stats.unwrap_or(cx.phase == Phase::Test),
+            epsilon: epsilon(&param).into(),
+            param,
+            fillers,
             op: None,
             mean: blob()?,
             variance: blob()?,
             inverse_deviation: blob()?,
             saved_input: SavedInput::new(cx.device)?,
+            normalized: blob()?,
             params: Vec::new(),
         })
     }
@@ -109,6 +147,9 @@ impl<T: Element> Layer<T> for BatchNormLayer<T> {
         for len in [channels, channels, 1] {
             self.params.push(Blob::new(cx.device, &[len])?);
         }
+        for (i, filler) in (0..).zip(self.fillers.iter().flatten()) {
+            self.params.push(filled_blob(cx, &[channels], filler, i)?);
+        }
         Ok(())
     }
 
@@ -118,14 +159,13 @@ impl<T: Element> Layer<T> for BatchNormLayer<T> {
         if axis.extent != channels {
             return wrong_shape(format!("expected {channels} channels, found {}", axis.extent));
         }
-        let epsilon = self.param.eps().into();
-        self.op = Some(Standardize {
-            axis,
-            epsilon,
-            epsilon_placement: EpsilonPlacement::AddedToVariance,
-        });
+        let (epsilon, epsilon_placement) = (self.epsilon, EpsilonPlacement::AddedToVariance);
+        self.op = Some(Standardize { axis, epsilon, epsilon_placement });
         for blob in [&mut self.mean, &mut self.variance, &mut self.inverse_deviation] {
             blob.reshape(&[channels])?;
+        }
+        if self.fillers.is_some() {
+            self.normalized.reshape_like(&bottom[0])?;
         }
         top[0].reshape_like(&bottom[0])?;
         if self.use_stored { Ok(()) } else { self.saved_input.reshape(&bottom[0], &top[0]) }
@@ -146,8 +186,18 @@ impl<T: Element> Layer<T> for BatchNormLayer<T> {
             input
         };
         let (mean, variance) = (self.mean.data()?, self.variance.data()?);
-        let (x, mut y) = top[0].data_mut_from(input)?;
-        device.standardize(&op, x.src(), mean.view(), variance.view(), y.view_mut())
+        let [.., scale, bias] = &self.params[3..] else {
+            let (x, mut y) = top[0].data_mut_from(input)?;
+            return device.standardize(&op, x.src(), mean.view(), variance.view(), y.view_mut());
+        };
+        let x = input.data()?;
+        let mut normalized = self.normalized.data_mut()?;
+        let (mean, variance) = (mean.view(), variance.view());
+        device.standardize(&op, x.view().into(), mean, variance, normalized.view_mut())?;
+        drop((x, normalized));
+        let (scale, bias) = (scale.data()?, bias.data()?);
+        let (x, mut y) = top[0].data_mut_from(&self.normalized)?;
+        device.affine(&op.axis, x.src(), scale.view(), bias.view(), y.view_mut())
     }
 
     fn backward(
@@ -157,27 +207,48 @@ impl<T: Element> Layer<T> for BatchNormLayer<T> {
         propagate: PropagateDown<'_>,
         bottom: &[Blob<T>],
     ) -> Result<()> {
+        let (op, one) = (*reshaped(&self.op)?, T::acc(1.0));
+        if let [_, _, _, scale, bias] = &self.params[..] {
+            let dy = top[0].diff()?;
+            if propagate.params[3] {
+                let (x, mut ds) = (self.normalized.data()?, scale.diff_mut()?);
+                device.dot_to_axis(&op.axis, one, dy.view(), x.view(), ds.view_mut())?;
+            }
+            if propagate.params[4] {
+                device.sum_to_axis(&op.axis, one, dy.view(), bias.diff_mut()?.view_mut())?;
+            }
+        }
         if !propagate.bottom[0] {
             return Ok(());
         }
-        let (op, variance) = (*reshaped(&self.op)?, self.variance.data()?);
+        let variance = self.variance.data()?;
         let (dy, mut dx) = bottom[0].diff_mut_from(&top[0])?;
+        let mut dy = dy.src();
+        if let Some(scale) = self.params.get(3) {
+            let scale = scale.data()?;
+            device.broadcast(Binary::Mul, &op.axis, dy, scale.view(), dx.view_mut())?;
+            dy = Src::InPlace;
+        }
         if self.use_stored {
             // With stored statistics, the gradient is `dx = dy / √(variance + eps)`, because these
             // statistics do not depend on the bottom.
-            let (scale, shift, power) = (T::acc(1.0), T::acc(op.epsilon), T::acc(-0.5));
-            let inverse_root = Unary::PowAffine { scale, shift, power };
+            let (shift, power) = (T::acc(op.epsilon), T::acc(-0.5));
+            let inverse_root = Unary::PowAffine { scale: one, shift, power };
             let mut factor = self.inverse_deviation.data_mut()?;
             device.unary(inverse_root, Src::View(variance.view()), factor.view_mut())?;
-            return device.broadcast(Binary::Mul, &op.axis, dy.src(), factor.view(), dx.view_mut());
+            return device.broadcast(Binary::Mul, &op.axis, dy, factor.view(), dx.view_mut());
         }
         let (x, mean) = (self.saved_input.input(&bottom[0], &top[0]).data()?, self.mean.data()?);
         let (mean, variance) = (mean.view(), variance.view());
-        device.standardize_backward(&op, x.view(), mean, variance, dy.src(), dx.view_mut())
+        device.standardize_backward(&op, x.view(), mean, variance, dy, dx.view_mut())
     }
 
     fn params_are_trainable(&self) -> bool {
-        false
+        self.fillers.is_some()
+    }
+
+    fn keeps_param(&self, index: usize) -> bool {
+        self.fillers.is_some() && index < 3
     }
 
     fn params(&self) -> &[Blob<T>] {

@@ -22,6 +22,10 @@ use std::time::Duration;
 /// start. `scale`, `mean_file` and `mean_value` of `transform_param` change only the image;
 /// `mean_file` must have the size of the crop. All images of a batch must have the same size.
 ///
+/// `label_divide_factor` of ENet (TimoSaemann/caffe-enet) resizes the label images to
+/// 1/`label_divide_factor` of `new_height` and `new_width`, for a net whose output is smaller than its
+/// input.
+///
 /// The DenseImageData layer comes from SegNet (alexgkendall/caffe-segnet). cortado gives the field
 /// `dense_image_data_param` the number 46, as does the version of SegNet for cuDNN 5. As in the
 /// fork, `mean_file` of `dense_image_data_param` has no effect, and the layer refuses `mirror` and
@@ -43,6 +47,8 @@ pub struct DenseImageDataLayer<T: Element> {
     mirror: bool,
     /// Height and width of the crop; `None` without a crop.
     crop: Option<[usize; 2]>,
+    /// The size of the images divided by the size of the label images.
+    label_step: usize,
     key: RngKey,
     /// The next batch, which `reshape` prepares and the forward pass consumes.
     batch: Option<Batch<T>>,
@@ -76,6 +82,7 @@ impl<T: Element> DenseImageDataLayer<T> {
         }
         let size = both("new_height and new_width", pairs.new_height(), pairs.new_width())?;
         let crop = both("crop_height and crop_width", pairs.crop_height(), pairs.crop_width())?;
+        let label_step = label_step(&pairs)?;
         let (mirror, sizes) = (pairs.mirror(), [pairs.batch_size(), pairs.rand_skip()]);
         let shuffle = pairs.shuffle().then(|| cx.key.named_child("shuffle"));
         let open = move || open(&pairs, size, shuffle);
@@ -84,6 +91,7 @@ impl<T: Element> DenseImageDataLayer<T> {
             transformer: DataTransformer::new(&transform, cx.phase, cx.key)?,
             mirror,
             crop,
+            label_step,
             key: cx.key.named_child("crops"),
             batch: None,
         })
@@ -92,12 +100,15 @@ impl<T: Element> DenseImageDataLayer<T> {
     /// Reads and transforms the next batch.
     fn read_batch(&mut self) -> Result<Batch<T>> {
         let (mut images, mut labels, mut shape) = (Vec::new(), Vec::new(), None);
-        let (transformer, crop, mirror, key) =
-            (&self.transformer, self.crop, self.mirror, self.key);
+        let (transformer, crop, step, mirror, key) =
+            (&self.transformer, self.crop, self.label_step, self.mirror, self.key);
         self.records.read(|_, number, record| {
             let [coin, row, column, _] = key.words(number);
             let is_mirrored = mirror && coin >> 31 == 1;
-            let (image, label) = cropped(record, crop, is_mirrored, [row, column])?;
+            let (image, mut label) = cropped(record, crop, is_mirrored, [row, column])?;
+            if step > 1 {
+                label = subsampled(&label, image.shape()[2], step, is_mirrored);
+            }
             let found = transformer.output_shape(&image)?;
             let first = *shape.get_or_insert(found);
             if first != found {
@@ -154,6 +165,33 @@ fn both(names: &str, height: u32, width: u32) -> Result<Option<[usize; 2]>> {
         }
         _ => Ok(Some([height as usize, width as usize])),
     }
+}
+
+/// Returns the step by which the label images are subsampled.
+///
+/// # Errors
+/// Returns [`Error::InvalidData`] if the step does not divide the size of the images, or if the
+/// images are cropped.
+fn label_step(pairs: &DenseImageDataParameter) -> Result<usize> {
+    let step = pairs.label_divide_factor();
+    let (height, width) = (pairs.new_height(), pairs.new_width());
+    let is_valid = step > 0 && height > 0 && height % step == 0 && width % step == 0;
+    if step != 1 && (!is_valid || pairs.crop_height() > 0) {
+        return invalid(format!(
+            "dense_image_data_param: label_divide_factor {step} needs multiples of {step} as \
+             new_height and new_width, and no crop_height and crop_width"
+        ));
+    }
+    Ok(step as usize)
+}
+
+/// Returns the label image that nearest-neighbour interpolation reduces to 1/`step` of both extents.
+/// `label` has been enlarged to `width` columns by nearest-neighbour interpolation, and then mirrored
+/// if `is_mirrored` is true.
+fn subsampled(label: &[u8], width: usize, step: usize, is_mirrored: bool) -> Vec<u8> {
+    let first = if is_mirrored { step - 1 } else { 0 };
+    let rows = label.chunks_exact(width).step_by(step);
+    rows.flat_map(|row| row.iter().skip(first).step_by(step)).copied().collect()
 }
 
 /// Mirrors a pair of images if `is_mirrored` is true, and then crops both at the position that the
@@ -237,7 +275,7 @@ impl<T: Element> Layer<T> for DenseImageDataLayer<T> {
         let size = self.records.batch_size();
         top[0].reshape(&[size, channels, height, width])?;
         if let Some(label) = top.get_mut(1) {
-            label.reshape(&[size, 1, height, width])?;
+            label.reshape(&[size, 1, height / self.label_step, width / self.label_step])?;
         }
         self.batch = Some(batch);
         Ok(())

@@ -3,8 +3,10 @@
 //! Layers call the kernels of an [`AnyDevice`](crate::AnyDevice) and are generic over the element
 //! type. Only these layers read the values of blobs on the host: [`FilterLayer`],
 //! [`DetectionOutputLayer`], [`Yolov3DetectionOutputLayer`], [`DetectionEvaluateLayer`] and
-//! [`ProposalLayer`], whose top shapes depend on values, [`MultiBoxLossLayer`], [`RoiPoolingLayer`] and [`PsroiPoolingLayer`], which no
-//! kernel computes, and [`Hdf5OutputLayer`], which writes a file.
+//! [`ProposalLayer`], whose top shapes depend on values, [`MultiBoxLossLayer`], [`RoiPoolingLayer`],
+//! [`PsroiPoolingLayer`] and [`BoxAnnotatorOhemLayer`], which no kernel computes, the losses of
+//! single regions of [`SoftmaxLossLayer`] and [`SmoothL1LossLayer`], and [`Hdf5OutputLayer`], which
+//! writes a file.
 //! [`LayerRegistry`] maps the `type` of a layer's definition to the constructor of the layer. Other
 //! crates can register further layer types.
 
@@ -41,6 +43,7 @@ mod batch_norm;
 mod batch_reindex;
 mod bias;
 mod bn;
+mod box_annotator_ohem;
 mod class_loss;
 mod concat;
 mod contrastive_loss;
@@ -99,6 +102,7 @@ mod slice;
 mod smooth_l1_loss;
 mod softmax;
 mod softmax_loss;
+mod spatial_dropout;
 mod split;
 mod spp;
 mod stochastic_pooling;
@@ -116,6 +120,7 @@ pub use batch_norm::BatchNormLayer;
 pub use batch_reindex::BatchReindexLayer;
 pub use bias::BiasLayer;
 pub use bn::BnLayer;
+pub use box_annotator_ohem::BoxAnnotatorOhemLayer;
 pub use class_loss::ClassLossLayer;
 pub use concat::ConcatLayer;
 pub use contrastive_loss::ContrastiveLossLayer;
@@ -163,7 +168,7 @@ pub use psroi_pooling::PsroiPoolingLayer;
 pub use python::PythonParam;
 pub use reduction::ReductionLayer;
 pub use registry::LayerRegistry;
-pub use relu6::Relu6;
+pub use relu6::Relu6Layer;
 pub use reorg::ReorgLayer;
 pub use reshape::ReshapeLayer;
 pub use rnn::RnnLayer;
@@ -177,6 +182,7 @@ pub use slice::SliceLayer;
 pub use smooth_l1_loss::SmoothL1LossLayer;
 pub use softmax::SoftmaxLayer;
 pub use softmax_loss::SoftmaxLossLayer;
+pub use spatial_dropout::SpatialDropoutLayer;
 pub use split::SplitLayer;
 pub use spp::SppLayer;
 pub use tile::TileLayer;
@@ -185,12 +191,14 @@ pub use yolov3_detection_output::Yolov3DetectionOutputLayer;
 
 #[cfg(feature = "onnx")]
 pub(crate) use {
+    batch_norm::epsilon as batch_norm_epsilon,
     bn::{Statistics, bn_form},
     conv_geometry::spatial_axes,
     interp::{interpolated_extents, interpolation_weights},
     pooling::{excludes_padding, pooling_windows},
     prior_box::PriorBoxes,
     reorg::reorganization,
+    spatial_dropout::spatial_dropout_settings,
     spp::pyramid_windows,
 };
 
@@ -244,6 +252,7 @@ impl<T: Element> LayerRegistry<T> {
             .with("Pooling", PoolingLayer::new)
             .with("PReLU", PreluLayer::new)
             .with("PriorBox", PriorBoxLayer::new)
+            .with("PriorBoxClustered", PriorBoxLayer::clustered)
             .with("Reduction", ReductionLayer::new)
             .with("Reshape", ReshapeLayer::new)
             .with("RNN", RnnLayer::new)
@@ -261,6 +270,7 @@ impl<T: Element> LayerRegistry<T> {
             .with("DenseImageData", DenseImageDataLayer::new)
             .with("Axpy", AxpyLayer::new)
             .with("BN", BnLayer::new)
+            .with("BoxAnnotatorOHEM", BoxAnnotatorOhemLayer::new)
             .with("ConvolutionDepthwise", ConvolutionLayer::depthwise)
             .with("CropCenter", CropCenterLayer::new)
             .with("DepthwiseConvolution", ConvolutionLayer::depthwise)
@@ -268,13 +278,18 @@ impl<T: Element> LayerRegistry<T> {
             .with("MultiBoxLoss", MultiBoxLossLayer::new)
             .with("Proposal", ProposalLayer::new)
             .with("PSROIPooling", PsroiPoolingLayer::new)
+            .with("ReLU6", Relu6Layer::new)
             .with("Reorg", ReorgLayer::new)
             .with("ROIPooling", RoiPoolingLayer::new)
             .with("ShuffleChannel", ShuffleChannelLayer::new)
             .with("SmoothL1Loss", SmoothL1LossLayer::new)
+            .with("SmoothL1LossOHEM", SmoothL1LossLayer::of_regions)
+            .with("SoftmaxWithLossOHEM", SoftmaxLossLayer::of_regions)
             .with("Upsample", UpsampleLayer::new)
+            .with("YoloDetectionOutput", Yolov3DetectionOutputLayer::version_2)
             .with("Yolov3DetectionOutput", Yolov3DetectionOutputLayer::new)
             .with_python("pyloss", "EuclideanLossLayer", EuclideanLossLayer::new)
+            .with_python("spatial_dropout", "SpatialDropoutLayer", SpatialDropoutLayer::new)
             .with_python("rpn.proposal_layer", "ProposalLayer", ProposalLayer::of_python)
             .with_python("SSH.layers.proposal_layer", "ProposalLayer", ProposalLayer::of_ssh)
             .with_neuron::<AbsVal>()
@@ -285,7 +300,6 @@ impl<T: Element> LayerRegistry<T> {
             .with_neuron::<Log>()
             .with_neuron::<Power>()
             .with_neuron::<Relu>()
-            .with_neuron::<Relu6>()
             .with_neuron::<Sigmoid>()
             .with_neuron::<Swish>()
             .with_neuron::<Tanh>()

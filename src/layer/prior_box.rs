@@ -23,8 +23,9 @@ use crate::{proto::PriorBoxParameter, shape::Shape};
 /// The PriorBox layer comes from the SSD fork of Caffe (weiliu89/caffe, branch ssd), where its
 /// field `prior_box_param` has the number 203. As in the fork, `min_size` and `max_size` are
 /// truncated to whole pixels, and `clip` is false by default; OpenCV does not truncate, and clips
-/// by default. The fields `offset_h`, `offset_w`, `width` and `height` come from OpenCV. The method
-/// was introduced with SSD by Liu et al. (2016).
+/// by default. The fields `offset_h`, `offset_w`, `width` and `height` come from OpenCV. The type
+/// `PriorBoxClustered` of OpenVINO's nets is a PriorBox with the fields `width` and `height`, whose
+/// elements are the sizes of the boxes of a position in pixels. The method was introduced with SSD by Liu et al. (2016).
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};
@@ -42,6 +43,7 @@ use crate::{proto::PriorBoxParameter, shape::Shape};
 /// # Ok::<(), cortado::Error>(())
 /// ```
 pub struct PriorBoxLayer {
+    kind: &'static str,
     boxes: PriorBoxes,
 }
 
@@ -279,13 +281,26 @@ impl PriorBoxLayer {
     /// contradicts another field.
     pub fn new(param: &LayerParameter, _: &LayerContext<'_>) -> Result<Self> {
         let param = param.prior_box_param.clone().unwrap_or_default();
-        Ok(Self { boxes: PriorBoxes::new(&param)? })
+        Ok(Self { kind: "PriorBox", boxes: PriorBoxes::new(&param)? })
+    }
+
+    /// Creates a layer of the type `PriorBoxClustered`.
+    ///
+    /// # Errors
+    /// Returns any error from [`new`](Self::new), and [`Error::InvalidData`] if `width` is missing.
+    pub fn clustered(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
+        match &param.prior_box_param {
+            Some(fields) if !fields.width.is_empty() => {
+                Ok(Self { kind: "PriorBoxClustered", ..Self::new(param, cx)? })
+            }
+            _ => invalid("prior_box_param: width and height are required"),
+        }
     }
 }
 
 impl<T: Element> Layer<T> for PriorBoxLayer {
     fn kind(&self) -> &'static str {
-        "PriorBox"
+        self.kind
     }
 
     fn arity(&self) -> Arity {

@@ -6,7 +6,8 @@ use super::prelude::*;
 ///
 /// cortado runs no Python code. Instead,
 /// [`LayerRegistry::with_python`](crate::LayerRegistry::with_python) registers a Rust layer for the
-/// name of a Python module and the name of a class in this module.
+/// name of a Python module and the name of a class in this module. A layer of any other type that a
+/// program registers can also have the field `python_param`.
 ///
 /// ```
 /// use cortado::{LayerRegistry, layer::{NeuronLayer, PythonParam, Sigmoid}};

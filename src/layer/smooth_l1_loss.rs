@@ -14,6 +14,10 @@ use crate::{
 /// first axis. As in R-FCN, the `normalization` of `loss_param` selects another n: `VALID` and `FULL`
 /// divide by the number of elements per channel. The layer computes the gradients of a and b.
 ///
+/// The type `SmoothL1LossOHEM` of R-FCN has no outside weights, σ = 1, and the default normalization
+/// `VALID`. Its optional second top, which has no gradient, holds the sum of `f` over the channels at
+/// each position of each item.
+///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};
 ///
@@ -26,6 +30,8 @@ use crate::{
 /// # Ok::<(), cortado::Error>(())
 /// ```
 pub struct SmoothL1LossLayer<T: Element> {
+    /// Whether the type is `SmoothL1LossOHEM`.
+    is_of_regions: bool,
     /// `σ²`
     sigma_squared: f64,
     normalization: LossNormalization,
@@ -47,6 +53,24 @@ impl<T: Element> SmoothL1LossLayer<T> {
     /// # Errors
     /// Returns [`Error::InvalidData`] if `sigma` or `pre_fixed_normalizer` is not positive.
     pub fn new(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
+        Self::with_default(param, cx, LossNormalization::BatchSize)
+    }
+
+    /// Creates a layer of the type `SmoothL1LossOHEM`.
+    ///
+    /// # Errors
+    /// Returns [`Error::InvalidData`] if `pre_fixed_normalizer` is not positive.
+    pub fn of_regions(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
+        let param = LayerParameter { smooth_l1_loss_param: None, ..param.clone() };
+        let layer = Self::with_default(&param, cx, LossNormalization::Valid)?;
+        Ok(Self { is_of_regions: true, ..layer })
+    }
+
+    fn with_default(
+        param: &LayerParameter,
+        cx: &LayerContext<'_>,
+        default: LossNormalization,
+    ) -> Result<Self> {
         let sigma = f64::from(param.smooth_l1_loss_param.unwrap_or_default().sigma());
         if !(sigma > 0.0 && sigma.is_finite()) {
             return invalid(format!(
@@ -57,9 +81,10 @@ impl<T: Element> SmoothL1LossLayer<T> {
         let fixed_divisor = loss_common::fixed_divisor(&loss)?;
         let normalization = match fixed_divisor {
             Some(_) => LossNormalization::None,
-            None => loss_common::normalization(&loss, LossNormalization::BatchSize)?,
+            None => loss_common::normalization(&loss, default)?,
         };
         Ok(Self {
+            is_of_regions: false,
             sigma_squared: sigma * sigma,
             normalization,
             fixed_divisor,
@@ -72,11 +97,14 @@ impl<T: Element> SmoothL1LossLayer<T> {
 
 impl<T: Element> Layer<T> for SmoothL1LossLayer<T> {
     fn kind(&self) -> &'static str {
-        "SmoothL1Loss"
+        if self.is_of_regions { "SmoothL1LossOHEM" } else { "SmoothL1Loss" }
     }
 
     fn arity(&self) -> Arity {
-        Arity::between(2..=4, 1..=1)
+        match self.is_of_regions {
+            true => Arity::between(2..=3, 1..=2),
+            false => Arity::between(2..=4, 1..=1),
+        }
     }
 
     fn allow_force_backward(&self, bottom: usize) -> bool {
@@ -105,6 +133,10 @@ impl<T: Element> Layer<T> for SmoothL1LossLayer<T> {
         self.divisor = self.fixed_divisor.unwrap_or(n) / self.sigma_squared;
         self.differences.reshape(shape)?;
         self.clipped.reshape(shape)?;
+        if let Some(losses) = top.get_mut(1) {
+            let (height, width) = (bottom[0].height()?, bottom[0].width()?);
+            losses.reshape(&[items, 1, height, width])?;
+        }
         top[0].reshape(&[])
     }
 
@@ -125,7 +157,21 @@ impl<T: Element> Layer<T> for SmoothL1LossLayer<T> {
         }
         let (all, mut loss) = (Axis::new(bottom[0].count(), 1, 1)?, top[0].data_mut()?);
         device.dot_to_axis(&all, T::acc(0.0), clipped.view(), d.view(), loss.view_mut())?;
-        device.scal(T::acc(1.0 / self.divisor), loss.view_mut())
+        device.scal(T::acc(1.0 / self.divisor), loss.view_mut())?;
+        if let Some(losses) = top.get(1) {
+            let (channels, mut losses) = (bottom[0].channels()?, losses.data_mut()?);
+            let (d, clipped) = (d.view().host()?, clipped.view().host()?);
+            let losses = losses.host_write_only()?;
+            let positions = bottom[0].height()? * bottom[0].width()?;
+            for (i, loss) in losses.iter_mut().enumerate() {
+                let (item, position) = (i / positions, i % positions);
+                let element = |channel| (item * channels + channel) * positions + position;
+                let term = |i: usize| clipped[i].to_f64() * d[i].to_f64();
+                let sum: f64 = (0..channels).map(element).map(term).sum();
+                *loss = T::from_f64(sum * self.sigma_squared);
+            }
+        }
+        Ok(())
     }
 
     fn backward(

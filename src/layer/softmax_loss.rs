@@ -9,6 +9,9 @@ use crate::op::{Axis, LossNormalization, SoftmaxLoss, Unary};
 /// field of the SegNet fork, `loss = −Σ w[label] · ln softmax(x)[label] / n` with the weights w of
 /// `class_weighting`; the weights do not change n.
 ///
+/// The type `SoftmaxWithLossOHEM` of R-FCN has two more optional tops: the probabilities, and the loss
+/// of each label before the division by n, which is 0 for ignored labels. Both have no gradient.
+///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};
 ///
@@ -24,6 +27,8 @@ use crate::op::{Axis, LossNormalization, SoftmaxLoss, Unary};
 /// # Ok::<(), cortado::Error>(())
 /// ```
 pub struct SoftmaxLossLayer<T: Element> {
+    /// Whether the type is `SoftmaxWithLossOHEM`.
+    is_of_regions: bool,
     axis: isize,
     ignore: Option<i64>,
     normalization: LossNormalization,
@@ -74,6 +79,7 @@ impl<T: Element> SoftmaxLossLayer<T> {
             }
         };
         Ok(Self {
+            is_of_regions: false,
             axis,
             ignore,
             normalization,
@@ -85,15 +91,58 @@ impl<T: Element> SoftmaxLossLayer<T> {
             probabilities: Blob::new(cx.device, &[0])?,
         })
     }
+
+    /// Creates a layer of the type `SoftmaxWithLossOHEM`.
+    ///
+    /// # Errors
+    /// Returns any error from [`new`](Self::new), and [`Error::InvalidData`] if the layer has class
+    /// weights.
+    pub fn of_regions(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
+        let layer = Self::new(param, cx)?;
+        match layer.weighted {
+            Some(_) => invalid("loss_param: weight_by_label_freqs is not supported"),
+            None => Ok(Self { is_of_regions: true, ..layer }),
+        }
+    }
+
+    /// Computes the second and the third top of `SoftmaxWithLossOHEM` from the probabilities.
+    fn forward_regions(&self, device: &AnyDevice, labels: &Blob<T>, top: &[Blob<T>]) -> Result<()> {
+        let p = self.probabilities.data()?;
+        if let Some(top) = top.first() {
+            device.copy(p.view(), top.data_mut()?.view_mut())?;
+        }
+        if let Some(top) = top.get(1) {
+            let (axis, labels, mut losses) =
+                (reshaped(&self.op)?.axis, labels.data()?, top.data_mut()?);
+            let (p, labels, losses) = (p.host()?, labels.host()?, losses.host_write_only()?);
+            for (position, (label, loss)) in labels.iter().zip(losses).enumerate() {
+                let label = label.to_f64() as i64;
+                let (item, offset) = (position / axis.inner, position % axis.inner);
+                let least = f64::from(f32::MIN_POSITIVE);
+                let value = match usize::try_from(label).ok().filter(|&class| class < axis.extent) {
+                    _ if Some(label) == self.ignore => 0.0,
+                    Some(class) => {
+                        let index = (item * axis.extent + class) * axis.inner + offset;
+                        let p = p[index].to_f64();
+                        -(if p < least { least } else { p }).ln()
+                    }
+                    // A device may report the invalid label only after the forward pass.
+                    None => f64::NAN,
+                };
+                *loss = T::from_f64(value);
+            }
+        }
+        Ok(())
+    }
 }
 
 impl<T: Element> Layer<T> for SoftmaxLossLayer<T> {
     fn kind(&self) -> &'static str {
-        "SoftmaxWithLoss"
+        if self.is_of_regions { "SoftmaxWithLossOHEM" } else { "SoftmaxWithLoss" }
     }
 
     fn arity(&self) -> Arity {
-        Arity::exactly(2, 1)
+        Arity::between(2..=2, 1..=if self.is_of_regions { 3 } else { 1 })
     }
 
     fn allow_force_backward(&self, bottom: usize) -> bool {
@@ -122,6 +171,9 @@ impl<T: Element> Layer<T> for SoftmaxLossLayer<T> {
         let (ignore, normalization) = (self.ignore, self.normalization);
         self.op = Some(SoftmaxLoss { axis, ignore, normalization });
         self.probabilities.reshape_like(&bottom[0])?;
+        for (top, bottom) in top[1..].iter_mut().zip(bottom) {
+            top.reshape_like(bottom)?;
+        }
         top[0].reshape(&[])
     }
 
@@ -134,10 +186,11 @@ impl<T: Element> Layer<T> for SoftmaxLossLayer<T> {
         let (mut p, mut loss) = (self.probabilities.data_mut()?, top[0].data_mut()?);
         device.softmax(&op.axis, x.view().into(), p.view_mut())?;
         device.softmax_loss(op, p.view(), label.view(), loss.view_mut())?;
-        match self.fixed_divisor {
-            Some(divisor) => device.scal(T::acc(1.0 / divisor), loss.view_mut()),
-            None => Ok(()),
+        if let Some(divisor) = self.fixed_divisor {
+            device.scal(T::acc(1.0 / divisor), loss.view_mut())?;
         }
+        drop(p);
+        self.forward_regions(device, &bottom[1], &top[1..])
     }
 
     fn backward(

@@ -1,10 +1,11 @@
-//! The Yolov3DetectionOutput layer, which converts the outputs of YOLO version 3 to boxes.
+//! The layers Yolov3DetectionOutput and YoloDetectionOutput, which convert the outputs of YOLO
+//! versions 3 and 2 to boxes.
 
 use super::{
     detection_boxes::{Box, rows_without_boxes},
     prelude::*,
 };
-use crate::proto::Yolov3DetectionOutputParameter;
+use crate::proto::{YoloDetectionOutputParameter, Yolov3DetectionOutputParameter};
 
 /// Converts the outputs of the detection heads of YOLO version 3 to boxes of detected objects.
 ///
@@ -34,6 +35,12 @@ use crate::proto::Yolov3DetectionOutputParameter;
 /// `gaussian_box` is not supported. The method was introduced by Redmon and Farhadi, YOLOv3: An
 /// incremental improvement (2018).
 ///
+/// The type `YoloDetectionOutput` of the fork converts the outputs of YOLO version 2 (Redmon and
+/// Farhadi, YOLO9000: Better, faster, stronger, 2016). A box belongs to the most likely class, and has
+/// the score `σ(object) · p`, where `p` is the softmax of the scores of the classes. The score must be
+/// at least `confidence_threshold`. The layer has one or two bottoms, each with all anchor boxes of
+/// `biases`, whose unit is the distance between neighbouring positions.
+///
 /// The number of rows depends on the values of the bottoms, so the layer computes the boxes on the
 /// host, in `reshape`. The first `reshape` finds no boxes, because the bottoms have no values yet.
 ///
@@ -51,8 +58,10 @@ use crate::proto::Yolov3DetectionOutputParameter;
 /// # Ok::<(), cortado::Error>(())
 /// ```
 pub struct Yolov3DetectionOutputLayer {
+    /// Whether the type is `YoloDetectionOutput`.
+    is_version_2: bool,
     classes: usize,
-    /// One head per bottom.
+    /// One head per bottom; version 2 may have fewer bottoms.
     heads: Vec<Head>,
     confidence_threshold: f32,
     overlap_threshold: f32,
@@ -63,9 +72,9 @@ pub struct Yolov3DetectionOutputLayer {
 
 /// The settings of one bottom.
 struct Head {
-    /// Distance between neighbouring positions in pixels.
+    /// Distance between neighbouring positions, in the unit of the anchor boxes.
     scale: f32,
-    /// Width and height of each anchor box in pixels.
+    /// Width and height of each anchor box.
     anchors: Vec<[f32; 2]>,
 }
 
@@ -108,26 +117,49 @@ impl Yolov3DetectionOutputLayer {
     }
 
     fn from_param(param: &Yolov3DetectionOutputParameter) -> Result<Self> {
-        let classes = param.num_classes() as usize;
-        if param.num_classes.is_none() || classes == 0 {
-            return invalid("num_classes is required and must be positive");
-        }
         if param.gaussian_box() {
             return invalid("gaussian_box: true is not supported; the fork reads undefined values");
         }
-        for (name, value) in [
-            ("confidence_threshold", param.confidence_threshold()),
-            ("nms_threshold", param.nms_threshold()),
-        ] {
-            if value.is_nan() {
-                return invalid(format!("{name} must be a number, found NaN"));
-            }
-        }
         Ok(Self {
-            classes,
+            is_version_2: false,
+            classes: classes(param.num_classes)?,
             heads: heads(param)?,
-            confidence_threshold: param.confidence_threshold(),
-            overlap_threshold: param.nms_threshold(),
+            confidence_threshold: threshold("confidence_threshold", param.confidence_threshold())?,
+            overlap_threshold: threshold("nms_threshold", param.nms_threshold())?,
+            has_reshaped: false,
+            rows: Vec::new(),
+        })
+    }
+
+    /// Creates a layer of the type `YoloDetectionOutput`.
+    ///
+    /// # Errors
+    /// Returns [`Error::InvalidData`], which names the field, if a field is missing, has an invalid
+    /// or unsupported value, or contradicts another field.
+    pub fn version_2(layer: &LayerParameter, _: &LayerContext<'_>) -> Result<Self> {
+        let param = layer.yolo_detection_output_param.clone().unwrap_or_default();
+        Self::from_param_2(&param).map_err(|error| error.context("yolo_detection_output_param"))
+    }
+
+    fn from_param_2(param: &YoloDetectionOutputParameter) -> Result<Self> {
+        let (anchors, boxes) = (anchors(&param.biases)?, param.num_box() as usize);
+        if boxes == 0 || anchors.len() != boxes {
+            return invalid(format!(
+                "expected a width and a height for each of num_box {boxes} anchor boxes in biases, \
+                 found {} values",
+                param.biases.len()
+            ));
+        }
+        if param.coords() != 4 {
+            return invalid(format!("coords must be 4, found {}", param.coords()));
+        }
+        let heads = [(); 2].map(|()| Head { scale: 1.0, anchors: anchors.to_vec() });
+        Ok(Self {
+            is_version_2: true,
+            classes: classes(param.num_classes)?,
+            heads: heads.into(),
+            confidence_threshold: threshold("confidence_threshold", param.confidence_threshold())?,
+            overlap_threshold: threshold("nms_threshold", param.nms_threshold())?,
             has_reshaped: false,
             rows: Vec::new(),
         })
@@ -199,23 +231,63 @@ impl Yolov3DetectionOutputLayer {
                     item[(n * (5 + self.classes) + channel) * positions + position].to_f64() as f32
                 };
                 let object = sigmoid(value(4));
+                let center = |i: usize| (corner[i] + sigmoid(value(i))) / extents[i];
+                let length = |i: usize| value(2 + i).exp() * anchor[i] / (extents[i] * head.scale);
+                let detection = |class: usize, score: f32| Detection {
+                    score,
+                    class,
+                    center: std::array::from_fn(center),
+                    size: std::array::from_fn(length),
+                };
+                if self.is_version_2 {
+                    let scores = (0..self.classes).map(|class| value(5 + class));
+                    let largest = scores.clone().fold(f32::NEG_INFINITY, f32::max);
+                    let sum: f32 = scores.clone().map(|score| (score - largest).exp()).sum();
+                    let score = object / sum;
+                    let class = scores.clone().position(|score| score == largest);
+                    if score >= self.confidence_threshold {
+                        found.extend(class.map(|class| detection(class, score)));
+                    }
+                    continue;
+                }
                 for class in 0..self.classes {
                     let score = object * sigmoid(value(5 + class));
                     if score > self.confidence_threshold {
-                        let center = |i: usize| (corner[i] + sigmoid(value(i))) / extents[i];
-                        let length =
-                            |i: usize| value(2 + i).exp() * anchor[i] / (extents[i] * head.scale);
-                        found.push(Detection {
-                            score,
-                            class,
-                            center: std::array::from_fn(center),
-                            size: std::array::from_fn(length),
-                        });
+                        found.push(detection(class, score));
                     }
                 }
             }
         }
     }
+}
+
+fn classes(num_classes: Option<u32>) -> Result<usize> {
+    match num_classes {
+        Some(classes) if classes > 0 => Ok(classes as usize),
+        _ => invalid("num_classes is required and must be positive"),
+    }
+}
+
+fn threshold(name: &str, value: f32) -> Result<f32> {
+    match value.is_nan() {
+        true => invalid(format!("{name} must be a number, found NaN")),
+        false => Ok(value),
+    }
+}
+
+/// Returns the width and the height of each anchor box.
+fn anchors(biases: &[f32]) -> Result<&[[f32; 2]]> {
+    let (anchors, rest) = biases.as_chunks::<2>();
+    if let Some(value) = biases.iter().find(|value| !(**value > 0.0 && value.is_finite())) {
+        return invalid(format!("biases must be positive, found {value}"));
+    }
+    if !rest.is_empty() {
+        return invalid(format!(
+            "expected an even number of biases, a width and a height per anchor box, found {}",
+            biases.len()
+        ));
+    }
+    Ok(anchors)
 }
 
 /// Returns the settings of the bottoms.
@@ -236,16 +308,7 @@ fn heads(param: &Yolov3DetectionOutputParameter) -> Result<Vec<Head>> {
             param.anchors_scale
         ));
     }
-    let (anchors, rest) = param.biases.as_chunks::<2>();
-    if let Some(value) = param.biases.iter().find(|value| !(**value > 0.0 && value.is_finite())) {
-        return invalid(format!("biases must be positive, found {value}"));
-    }
-    if !rest.is_empty() {
-        return invalid(format!(
-            "expected an even number of biases, a width and a height per anchor box, found {}",
-            param.biases.len()
-        ));
-    }
+    let anchors = anchors(&param.biases)?;
     let anchor = |&index: &u32| {
         anchors.get(index as usize).copied().ok_or_else(|| {
             Error::InvalidData(format!(
@@ -265,11 +328,12 @@ fn heads(param: &Yolov3DetectionOutputParameter) -> Result<Vec<Head>> {
 
 impl<T: Element> Layer<T> for Yolov3DetectionOutputLayer {
     fn kind(&self) -> &'static str {
-        "Yolov3DetectionOutput"
+        if self.is_version_2 { "YoloDetectionOutput" } else { "Yolov3DetectionOutput" }
     }
 
     fn arity(&self) -> Arity {
-        Arity::exactly(self.heads.len(), 1)
+        let least = if self.is_version_2 { 1 } else { self.heads.len() };
+        Arity::between(least..=self.heads.len(), 1..=1)
     }
 
     fn reshape(&mut self, bottom: &[Blob<T>], top: &mut [Blob<T>]) -> Result<()> {

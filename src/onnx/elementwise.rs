@@ -3,6 +3,7 @@
 use super::layer_export::LayerExport;
 use crate::{
     error::Result,
+    layer::{PythonParam, spatial_dropout_settings},
     proto::{LayerParameter, eltwise_parameter::EltwiseOp},
 };
 
@@ -62,6 +63,19 @@ pub(super) fn dropout(cx: &mut LayerExport<'_>) -> Result<()> {
     }
     let x = cx.bottom(0);
     let y = cx.with_scalar("Mul", &x, 1.0 - param.dropout_ratio());
+    cx.set_top(0, &y);
+    Ok(())
+}
+
+/// Exports the Python layer SpatialDropoutLayer, which multiplies by `1/(1 − p)` unless it drops
+/// channels.
+pub(super) fn spatial_dropout(cx: &mut LayerExport<'_>, python: &PythonParam) -> Result<()> {
+    let (is_training, keep) = spatial_dropout_settings(python)?;
+    if is_training {
+        return cx.refuse("the phase TRAIN in param_str makes the results random");
+    }
+    let x = cx.bottom(0);
+    let y = cx.with_scalar("Mul", &x, (1.0 / keep) as f32);
     cx.set_top(0, &y);
     Ok(())
 }

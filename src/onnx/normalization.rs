@@ -3,24 +3,28 @@
 use super::{layer_export::LayerExport, tensors::extents};
 use crate::{
     error::Result,
-    layer::{Statistics, bn_form},
+    layer::{Statistics, batch_norm_epsilon, bn_form},
     proto::{Phase, lrn_parameter::NormRegion},
     shape::Shape,
 };
 
 /// Exports BatchNorm with stored statistics as `BatchNormalization`. The third parameter divides the
-/// two sums of statistics; if it is 0, the mean and the variance are 0, as in Caffe.
+/// two sums of statistics; if it is 0, the mean and the variance are 0, as in Caffe. The scale and
+/// the bias of NVIDIA's fork are the fourth and the fifth parameter.
 pub(super) fn batch_norm(cx: &mut LayerExport<'_>) -> Result<()> {
-    let param = cx.param.batch_norm_param.unwrap_or_default();
-    let x = cx.bottom(0);
+    let param = cx.param.batch_norm_param.clone().unwrap_or_default();
+    let (x, epsilon, has_scale) = (cx.bottom(0), batch_norm_epsilon(&param), cx.params.len() > 3);
     if !param.use_global_stats.unwrap_or(cx.param.phase() == Phase::Test) {
         let axes: Vec<i64> =
             (0..cx.bottoms[0].shape.len() as i64).filter(|&axis| axis != 1).collect();
         let centered = centered(cx, &x, &axes);
         let variance = mean_square(cx, &centered, &axes);
-        let variance = cx.with_scalar("Add", &variance, param.eps());
+        let variance = cx.with_scalar("Add", &variance, epsilon);
         let deviation = cx.node("Sqrt", &[&variance]).value();
-        let y = cx.node("Div", &[&centered, &deviation]).value();
+        let mut y = cx.node("Div", &[&centered, &deviation]).value();
+        if has_scale {
+            y = scaled(cx, &y, [3, 4])?;
+        }
         cx.set_top(0, &y);
         return Ok(());
     }
@@ -33,11 +37,13 @@ pub(super) fn batch_norm(cx: &mut LayerExport<'_>) -> Result<()> {
         let values: Vec<f32> = sums.iter().map(quotient).collect();
         statistics.push(cx.floats(&[channels], &values));
     }
-    let one = cx.floats(&[channels], &vec![1.0; channels]);
-    let zero = cx.floats(&[channels], &vec![0.0; channels]);
+    let [scale, bias] = match has_scale {
+        true => [cx.parameter_as(3, &[channels])?, cx.parameter_as(4, &[channels])?],
+        false => [1.0, 0.0].map(|value| cx.floats(&[channels], &vec![value; channels])),
+    };
     let y = cx
-        .node("BatchNormalization", &[&x, &one, &zero, &statistics[0], &statistics[1]])
-        .float("epsilon", param.eps())
+        .node("BatchNormalization", &[&x, &scale, &bias, &statistics[0], &statistics[1]])
+        .float("epsilon", epsilon)
         .value();
     cx.set_top(0, &y);
     Ok(())
@@ -71,13 +77,19 @@ pub(super) fn bn(cx: &mut LayerExport<'_>) -> Result<()> {
         let deviation = cx.node("Sqrt", &[&variance]).value();
         x = cx.node("Div", &[&centered, &deviation]).value();
     }
-    let mut shape = vec![channels];
-    shape.resize(axes - 1, 1);
-    let (scale, shift) = (cx.parameter_as(0, &shape)?, cx.parameter_as(1, &shape)?);
-    let y = cx.node("Mul", &[&x, &scale]).value();
-    let y = cx.node("Add", &[&y, &shift]).value();
+    let y = scaled(cx, &x, [0, 1])?;
     cx.set_top(0, &y);
     Ok(())
+}
+
+/// Returns `x`, which has the shape of the first bottom, times a scale plus a shift, the parameters
+/// with the indices `params`. Both have one value per channel.
+fn scaled(cx: &mut LayerExport<'_>, x: &str, params: [usize; 2]) -> Result<String> {
+    let mut shape = vec![cx.params[params[0]].count()];
+    shape.resize(cx.bottoms[0].shape.len() - 1, 1);
+    let [scale, shift] = params.map(|index| cx.parameter_as(index, &shape));
+    let y = cx.node("Mul", &[x, &scale?]).value();
+    Ok(cx.node("Add", &[&y, &shift?]).value())
 }
 
 pub(super) fn axpy(cx: &mut LayerExport<'_>) -> Result<()> {

@@ -1,11 +1,10 @@
 //! The export function of each layer type.
 
 use super::{
-    convolution, elementwise,
-    layer_export::{LayerExport, refusal},
-    lookup, matrix, normalization, pooling, recurrent, resampling, shapes,
+    convolution, elementwise, layer_export::LayerExport, lookup, matrix, normalization, pooling,
+    recurrent, resampling, shapes,
 };
-use crate::{error::Result, proto::LayerParameter};
+use crate::{error::Result, layer::PythonParam, proto::LayerParameter};
 
 /// How the export treats a layer.
 #[derive(Clone, Copy, PartialEq)]
@@ -30,13 +29,35 @@ pub(super) fn role(param: &LayerParameter, is_loss: bool) -> Role {
         "Split" => Role::Alias,
         "Dropout" if elementwise::keeps_its_bottom(param) => Role::Alias,
         // The number of boxes that these layers return depends on the values of their bottoms.
-        "DetectionOutput" | "Yolov3DetectionOutput" => Role::LeftOut,
+        "DetectionOutput" | "YoloDetectionOutput" | "Yolov3DetectionOutput" => Role::LeftOut,
         "Accuracy" | "DetectionEvaluate" | "HDF5Output" => Role::LeftOut,
         "Silence" => Role::Silence,
         // The second top of SoftmaxWithLoss holds the probabilities, which the export must compute.
         "SoftmaxWithLoss" if param.top.len() > 1 => Role::Nodes,
         _ if is_loss => Role::LeftOut,
         _ => Role::Nodes,
+    }
+}
+
+/// Returns the error for a layer for which ONNX or the export has no operators.
+fn without_operators(cx: &LayerExport<'_>, reason: &str) -> Result<()> {
+    let remedy = "split the definition before and after this layer, with an Input layer for its \
+                  tops, export both parts, and compute the layer in the program that runs them";
+    cx.refuse(&format!("{reason}; {remedy}"))
+}
+
+/// Adds the nodes of a Python layer that a Rust layer has replaced.
+fn python(cx: &mut LayerExport<'_>) -> Result<()> {
+    let python = PythonParam::of(cx.param);
+    match (&python.module[..], &python.layer[..]) {
+        ("spatial_dropout", "SpatialDropoutLayer") => elementwise::spatial_dropout(cx, &python),
+        (_, "ProposalLayer") => {
+            without_operators(cx, "the number of regions of ProposalLayer depends on values")
+        }
+        (module, layer) => {
+            let reason = format!("the export knows no operators for the class {module}.{layer}");
+            without_operators(cx, &reason)
+        }
     }
 }
 
@@ -65,9 +86,12 @@ pub(super) fn add_nodes(cx: &mut LayerExport<'_>) -> Result<()> {
         "ELU" => elementwise::elu(cx),
         "Embed" => lookup::embed(cx),
         "Exp" => elementwise::exp(cx),
-        "Filter" | "Proposal" => Err(refusal(cx.param, "the shapes of its tops depend on values")),
-        "PSROIPooling" => Err(refusal(cx.param, "operator set 13 has no such operator")),
-        "Python" => Err(refusal(cx.param, "the export does not know this Python layer")),
+        "BoxAnnotatorOHEM" => {
+            cx.refuse("it is a layer for training; export the definition for inference")
+        }
+        "Filter" | "Proposal" => without_operators(cx, "the shapes of its tops depend on values"),
+        "PSROIPooling" => without_operators(cx, "operator set 13 has no such operator"),
+        "Python" => python(cx),
         "Flatten" | "Reshape" => shapes::reshape(cx),
         "Im2col" => convolution::im2col(cx),
         "InnerProduct" => matrix::inner_product(cx),
@@ -83,7 +107,7 @@ pub(super) fn add_nodes(cx: &mut LayerExport<'_>) -> Result<()> {
         "Pooling" => pooling::pooling(cx),
         "Power" => elementwise::power(cx),
         "PReLU" => elementwise::prelu(cx),
-        "PriorBox" => shapes::prior_box(cx),
+        "PriorBox" | "PriorBoxClustered" => shapes::prior_box(cx),
         "Reduction" => shapes::reduction(cx),
         "ReLU" => elementwise::relu(cx),
         "ReLU6" => elementwise::relu6(cx),
@@ -102,6 +126,6 @@ pub(super) fn add_nodes(cx: &mut LayerExport<'_>) -> Result<()> {
         "TanH" => elementwise::unary(cx, "Tanh"),
         "Threshold" => elementwise::threshold(cx),
         "Tile" => shapes::tile(cx),
-        _ => Err(refusal(cx.param, "the export does not know this layer type")),
+        _ => without_operators(cx, "the export does not know this layer type"),
     }
 }

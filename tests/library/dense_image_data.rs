@@ -127,6 +127,42 @@ fn resized_label_images_have_only_labels_of_the_file() {
 }
 
 #[test]
+fn divided_label_images_have_the_labels_of_their_pixels() {
+    let folder = tempfile::tempdir().unwrap();
+    write_pairs(folder.path());
+    let fields = "dense_image_data_param { FILES batch_size: 3 mirror: true new_height: 4
+        new_width: 12 label_divide_factor: 2 }";
+    let mut net = net(folder.path(), fields).unwrap();
+    let mut mirrored = 0;
+    for _ in 0..20 {
+        net.forward().unwrap();
+        assert_eq!(net.blob("data").unwrap().shape().to_vec(), [3, 3, 4, 12]);
+        assert_eq!(net.blob("label").unwrap().shape().to_vec(), [3, 1, 2, 6]);
+        for (i, label) in values(&net, "label").chunks(12).enumerate() {
+            // Nearest-neighbour interpolation of 4 x 6 to 2 x 6 pixels takes every second row.
+            let mut want: Vec<f32> = (0..6).chain(12..18).map(|p| (p + 30 * i) as f32).collect();
+            if label[0] != want[0] {
+                mirrored += 1;
+                want.chunks_mut(6).for_each(<[f32]>::reverse);
+            }
+            assert_eq!(label, want);
+        }
+    }
+    // The limits are about four standard deviations of 60 coin tosses from the expected 30.
+    assert!((15..=45).contains(&mirrored), "{mirrored}");
+    for (old, new) in [
+        ("factor: 2", "factor: 0"),
+        ("factor: 2", "factor: 5"),
+        ("_width: 12", "_width: 11"),
+        ("mirror: true", "crop_height: 2 crop_width: 2"),
+        ("new_height: 4\n        new_width: 12", ""),
+    ] {
+        let error = self::net(folder.path(), &fields.replace(old, new)).err().unwrap().to_string();
+        assert!(error.contains("label_divide_factor") && error.contains("multiples of"), "{error}");
+    }
+}
+
+#[test]
 fn a_restored_layer_continues_with_the_same_pair() {
     let folder = tempfile::tempdir().unwrap();
     write_pairs(folder.path());

@@ -159,6 +159,119 @@ fn bn_of_pspnet_stores_moving_averages() {
 }
 
 #[test]
+fn batch_norm_of_nvidia_scales_and_shifts() {
+    let layer = "type: 'BatchNorm' batch_norm_param { scale_filler { value: 2 }
+        bias_filler { value: -1 } eps: 0.1 }";
+    let (mut net, x) = net_of(&[&[2, 3, 4]], layer, Phase::Train);
+    let expected = |statistics: &dyn Fn(usize) -> (f64, f64)| -> Vec<f64> {
+        let normalized = |i: usize| {
+            let (mean, variance) = statistics(i / 4 % 3);
+            (x[0][i] - mean) / (variance + 0.1).sqrt() * 2.0 - 1.0
+        };
+        (0..24).map(normalized).collect()
+    };
+    assert_close(&forward(&mut net), &expected(&|channel| moments(&x[0], channel)), "TRAIN");
+    let (mut test, _) = net_of(&[&[2, 3, 4]], layer, Phase::Test);
+    test.share_trained_with(&net).unwrap();
+    // The stored variance is unbiased: each channel has 8 elements.
+    let stored = |channel| {
+        let (mean, variance) = moments(&x[0], channel);
+        (mean, variance * 8.0 / 7.0)
+    };
+    assert_close(&forward(&mut test), &expected(&stored), "TEST");
+    let learned: Vec<_> = net.params().iter().map(|param| param.lr_mult != Some(0.0)).collect();
+    assert_eq!(learned, [false, false, false, true, true]);
+
+    // By default, the scale is 1, the bias is 0, and `eps` is at least 1e-5.
+    let outputs = ["scale_bias: true eps: 0", "eps: 1e-5"].map(|param| {
+        let layer = format!("type: 'BatchNorm' batch_norm_param {{ {param} }}");
+        let (mut net, _) = net_of(&[&[2, 3, 4]], &layer, Phase::Train);
+        (forward(&mut net), net.params().len())
+    });
+    assert_close(&outputs[0].0, &outputs[1].0, "defaults");
+    assert_eq!(outputs.map(|(_, params)| params), [5, 3]);
+}
+
+/// Returns the values of the blob `name`.
+fn values(net: &Net<f32>, name: &str) -> Vec<f64> {
+    net.blob(name).unwrap().to_vec().unwrap().into_iter().map(f64::from).collect()
+}
+
+#[test]
+fn losses_of_rfcn_have_a_top_with_the_loss_of_each_region() {
+    let layer = "top: 'p' top: 'losses' type: 'SoftmaxWithLossOHEM'
+        loss_param { ignore_label: -1 }";
+    let (mut net, x) = net_of(&[&[2, 4, 3], &[2, 1, 3]], layer, Phase::Train);
+    let labels = [3.0, 0.0, -1.0, 1.0, 2.0, 2.0];
+    net.blob("x1").unwrap().copy_from_slice(&labels).unwrap();
+    let (mut losses, mut p) = ([0.0; 6], [0.0; 24]);
+    for position in 0..6 {
+        let index = |class: usize| position / 3 * 12 + class * 3 + position % 3;
+        let sum: f64 = (0..4).map(|class| x[0][index(class)].exp()).sum();
+        (0..4).for_each(|class| p[index(class)] = x[0][index(class)].exp() / sum);
+        if labels[position] >= 0.0 {
+            losses[position] = -p[index(labels[position] as usize)].ln();
+        }
+    }
+    let mean = losses.iter().sum::<f64>() / 5.0;
+    assert_close(&forward(&mut net), &[mean], "SoftmaxWithLossOHEM");
+    assert_close(&values(&net, "p"), &p, "probabilities");
+    assert_close(&values(&net, "losses"), &losses, "losses");
+
+    let layer = "top: 'losses' type: 'SmoothL1LossOHEM' smooth_l1_loss_param { sigma: 3 }";
+    let shape: &[usize] = &[2, 4, 3, 1];
+    let (mut net, x) = net_of(&[shape; 3], layer, Phase::Train);
+    let mut losses = [0.0; 6];
+    for i in 0..24 {
+        let d = (x[2][i] * (x[0][i] - x[1][i])).abs();
+        losses[i / 12 * 3 + i % 3] += if d < 1.0 { d * d / 2.0 } else { d - 0.5 };
+    }
+    let mean = losses.iter().sum::<f64>() / 6.0;
+    assert_close(&forward(&mut net), &[mean], "SmoothL1LossOHEM");
+    assert_close(&values(&net, "losses"), &losses, "losses");
+    assert_eq!(net.blob("losses").unwrap().shape().to_vec(), [2, 1, 3, 1]);
+}
+
+/// Compares with the formula in OpenVINO's specification of the operation PriorBoxClustered.
+#[test]
+fn prior_box_clustered_centers_boxes_of_given_sizes_at_each_position() {
+    let layer = "type: 'PriorBoxClustered' prior_box_param { width: 4 height: 8 width: 10 height: 5
+        step: 16 offset: 0.5 clip: false variance: 0.1 variance: 0.1 variance: 0.2 variance: 0.2 }";
+    let (mut net, _) = net_of(&[&[1, 2, 2, 3], &[1, 3, 32, 50]], layer, Phase::Test);
+    let mut expected = Vec::new();
+    for (y, x) in (0..6).map(|i| (i / 3, i % 3)) {
+        for (width, height) in [(4.0, 8.0), (10.0, 5.0)] {
+            let (center_x, center_y) = ((f64::from(x) + 0.5) * 16.0, (f64::from(y) + 0.5) * 16.0);
+            expected.push((center_x - width / 2.0) / 50.0);
+            expected.push((center_y - height / 2.0) / 32.0);
+            expected.push((center_x + width / 2.0) / 50.0);
+            expected.push((center_y + height / 2.0) / 32.0);
+        }
+    }
+    expected.extend([0.1, 0.1, 0.2, 0.2].repeat(12));
+    assert_close(&forward(&mut net), &expected, "PriorBoxClustered");
+}
+
+#[test]
+fn box_annotator_ohem_keeps_the_regions_with_the_highest_losses_of_each_image() {
+    let layer = "top: 'weights' type: 'BoxAnnotatorOHEM'
+        box_annotator_ohem_param { roi_per_img: 2 ignore_label: -7 }";
+    let shapes: [&[usize]; 4] = [&[6, 5], &[6, 1, 1, 1], &[6], &[6, 2]];
+    let (mut net, x) = net_of(&shapes, layer, Phase::Train);
+    let images = [0.0, 1.0, 0.0, 0.0, 2.0, 0.0];
+    let rois: Vec<f32> = images.iter().flat_map(|&image| [image, 1.0, 2.0, 3.0, 4.0]).collect();
+    net.blob("x").unwrap().copy_from_slice(&rois).unwrap();
+    net.blob("x1").unwrap().copy_from_slice(&[0.5, 0.1, 0.25, 2.0, 0.0, 0.5]).unwrap();
+    // Image 0 keeps region 3 and, of two equal losses, the first; images 1 and 2 keep their regions.
+    let is_kept = [true, true, false, true, true, false];
+    let kept = |i: usize, value: f64, other: f64| if is_kept[i] { value } else { other };
+    let labels: Vec<f64> = (0..6).map(|i| kept(i, x[2][i], -7.0)).collect();
+    let weights: Vec<f64> = (0..12).map(|i| kept(i / 2, x[3][i], 0.0)).collect();
+    assert_eq!(forward(&mut net), labels);
+    assert_eq!(values(&net, "weights"), weights);
+}
+
+#[test]
 fn upsample_moves_elements_to_the_maxima_of_pooling() {
     let text = input("x", &[2, 2, 5, 4])
         + "layer { name: 'pool' type: 'Pooling' bottom: 'x' top: 'pooled' top: 'mask'
@@ -421,6 +534,68 @@ fn python_layers_run_as_registered_layers() {
 }
 
 #[test]
+fn spatial_dropout_of_enet_drops_whole_channels() {
+    let layer = |phase: &str, p: &str| {
+        format!(
+            "type: 'Python' loss_weight: 1 python_param {{ module: 'spatial_dropout' \
+             layer: 'SpatialDropoutLayer' param_str: \"{{'phase': '{phase}', 'p': '{p}'}}\" }}"
+        )
+    };
+    let (mut net, x) = net_of(&[&[2, 3, 4]], &layer("TEST", "0.2"), Phase::Train);
+    assert_close(&forward(&mut net), &x[0].iter().map(|x| x / 0.8).collect::<Vec<_>>(), "TEST");
+
+    let text = "force_backward: true ".to_owned()
+        + &input("x", &[20, 30, 2, 2])
+        + &format!("layer {{ name: 'y' bottom: 'x' top: 'y' {} }}", layer("TRAIN", "0.25"));
+    let mut net = try_net(&text, Phase::Test).unwrap();
+    net.blob("x").unwrap().copy_from_slice(&[3.0; 2400]).unwrap();
+    let mut masks = Vec::new();
+    for _ in 0..2 {
+        let y = forward(&mut net);
+        net.backward().unwrap();
+        let gradient = net.blob("x").unwrap().diff().unwrap().host().unwrap().to_vec();
+        let mut kept = 0;
+        for (y, gradient) in y.chunks(4).zip(gradient.chunks(4)) {
+            let is_kept = y[0] != 0.0;
+            kept += usize::from(is_kept);
+            let factor = if is_kept { 1.0 / 0.75 } else { 0.0 };
+            assert_close(y, &[3.0 * factor; 4], "TRAIN");
+            let gradient: Vec<f64> = gradient.iter().map(|&x| x.into()).collect();
+            assert_close(&gradient, &[factor; 4], "gradient");
+        }
+        // Of 600 channels, 450 are expected; the limits are about four standard deviations away.
+        assert!((407..=493).contains(&kept), "{kept}");
+        masks.push(y);
+    }
+    assert_ne!(masks[0], masks[1]);
+
+    for (phase, p, message) in
+        [("TEST", "1", "p between 0 and 1"), ("TEST", "0", "p between 0 and 1")]
+    {
+        let text = input("x", &[1, 1]);
+        let text =
+            text + &format!("layer {{ name: 'y' bottom: 'x' top: 'y' {} }}", layer(phase, p));
+        let error = try_net(&text, Phase::Test).err().unwrap().to_string();
+        assert!(error.contains(message), "{error}");
+    }
+}
+
+/// The error for an unknown field of a layer recommends this way to pass settings.
+#[test]
+fn layers_of_registered_types_read_their_settings_from_python_param() {
+    let text = input("x", &[1, 3])
+        + "layer { name: 'y' type: 'Fork' bottom: 'x' top: 'y'
+             python_param { param_str: 'size: 7, scale: 0.0625' } }";
+    let definition: NetParameter = proto::parse_text(&text, "net.prototxt").unwrap();
+    let registry = LayerRegistry::standard().with("Fork", |param, cx| {
+        assert_eq!(PythonParam::of(param).number("scale")?, Some(0.0625));
+        NeuronLayer::<Relu, f32>::new(param, cx)
+    });
+    let net = Net::builder(&CpuDevice::new()).registry(registry).build(&definition);
+    assert_eq!(net.unwrap().blob("y").unwrap().shape().to_vec(), [1, 3]);
+}
+
+#[test]
 fn invalid_parameters_of_fork_layers_are_refused() {
     let rois = "bottom: 'rois'";
     let cases = [
@@ -433,6 +608,21 @@ fn invalid_parameters_of_fork_layers_are_refused() {
         ("type: 'Upsample' bottom: 'x' upsample_param { scale: 3 pad_out_h: true }".into(), "of 2"),
         (format!("type: 'ROIPooling' {rois}"), "pooled_h and pooled_w must be positive"),
         (format!("type: 'PSROIPooling' {rois}"), "output_dim and group_size are required"),
+        ("type: 'BoxAnnotatorOHEM'".into(), "roi_per_img is required"),
+        (
+            "type: 'PriorBoxClustered' prior_box_param { min_size: 3 }".into(),
+            "width and height are required",
+        ),
+        (
+            "type: 'BoxAnnotatorOHEM' box_annotator_ohem_param { roi_per_img: 0 }".into(),
+            "roi_per_img must be positive",
+        ),
+        (
+            "type: 'BoxAnnotatorOHEM' bottom: 'x' bottom: 'x' bottom: 'x' top: 'z'
+             box_annotator_ohem_param { roi_per_img: 1 }"
+                .into(),
+            "bottom 0 (regions): expected",
+        ),
         (
             format!("type: 'PSROIPooling' {rois} psroi_pooling_param {{ spatial_scale: 1 \
                      output_dim: 2 group_size: 2 }}"),
@@ -497,9 +687,9 @@ fn regions_of_missing_images_are_refused() {
     net.forward().unwrap();
 }
 
-/// In the fork MobileNet-YOLO, the derivative is 0 at 0 and at 6.
+/// As in the fork MobileNet-YOLO.
 #[test]
-fn relu6_has_the_derivative_1_at_its_limits() {
+fn relu6_has_the_derivative_0_at_its_limits() {
     let text = "force_backward: true ".to_owned()
         + &input("x", &[1, 5])
         + "layer { name: 'y' type: 'ReLU6' bottom: 'x' top: 'y' loss_weight: 1 }";
@@ -508,5 +698,5 @@ fn relu6_has_the_derivative_1_at_its_limits() {
     net.forward().unwrap();
     net.backward().unwrap();
     let gradient = net.blob("x").unwrap().diff().unwrap().host().unwrap().to_vec();
-    assert_eq!(gradient, [0.0, 1.0, 1.0, 1.0, 0.0]);
+    assert_eq!(gradient, [0.0, 0.0, 1.0, 0.0, 0.0]);
 }

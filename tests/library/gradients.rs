@@ -133,6 +133,16 @@ fn gradients_of_batch_norm_match_finite_differences() {
         stored_statistics(&[2, 3, 5]),
         stored_statistics(&[2, 3]).in_place(),
     ]);
+    let scaled = |more: &str, shape: &[usize]| {
+        norm(&format!("batch_norm_param {{ scale_bias: true {more} }}"), shape)
+            .param(3, |i| i as f64 - 0.5)
+            .param(4, |i| 0.25 - i as f64)
+    };
+    run([
+        scaled("eps: 0.5", &[3, 2, 4]),
+        scaled("eps: 0.5", &[3, 2, 4]).in_place(),
+        scaled("eps: 0.5 use_global_stats: true", &[2, 3, 2]).param(1, |i| i as f64 + 1.0),
+    ]);
 }
 
 #[test]
@@ -482,6 +492,7 @@ fn gradients_of_fork_layers_match_finite_differences() {
         layer("type: 'Interp' interp_param { height: 5 width: 3 pad_beg: -1 }")
             .bottom(&[2, 2, 4, 6]),
         layer("type: 'ReLU6'").bottom_with(&[2, 9], |i| i as f64 * 0.7 - 3.0),
+        layer("type: 'ReLU6'").bottom_with(&[2, 9], |i| i as f64 * 0.7 - 3.0).in_place(),
         layer("type: 'Reorg' reorg_param { stride: 2 }").bottom(&[2, 4, 4, 2]),
         layer("type: 'Reorg' reorg_param { stride: 2 reverse: true }").bottom(&[2, 8, 2, 3]),
         layer("type: 'ROIPooling' roi_pooling_param { pooled_h: 2 pooled_w: 2 }")
@@ -504,6 +515,8 @@ fn gradients_of_fork_layers_match_finite_differences() {
             .bottom_with(&[3, 5], distinct)
             .constant(&[3, 5], |i| (i % 3) as f64)
             .constant(&[3, 5], |i| (i % 4) as f64),
+        layer("type: 'SmoothL1LossOHEM'").bottom(&[3, 5]).bottom_with(&[3, 5], distinct),
+        scores(&[5, 3], "type: 'SoftmaxWithLossOHEM'").constant(&[5], |i| (i * 2 % 3) as f64),
     ]);
 }
 

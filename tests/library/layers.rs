@@ -68,6 +68,7 @@ fn every_layer_called_with_wrong_blob_counts_returns_an_error() {
         ("Deconvolution", "convolution_param { num_output: 1 kernel_size: 1 }"),
         ("DetectionEvaluate", "detection_evaluate_param { num_classes: 2 }"),
         ("DetectionOutput", "detection_output_param { num_classes: 2 }"),
+        ("BoxAnnotatorOHEM", "box_annotator_ohem_param { roi_per_img: 1 }"),
         ("CropCenter", "crop_center_param { crop_size: [0, 0, 1, 1] }"),
         ("DepthwiseConvolution", "convolution_param { num_output: 3 kernel_size: 1 }"),
         ("DummyData", "dummy_data_param { shape { dim: 2 } }"),
@@ -81,12 +82,17 @@ fn every_layer_called_with_wrong_blob_counts_returns_an_error() {
         ("MultiBoxLoss", "multibox_loss_param { num_classes: 2 }"),
         ("Pooling", "pooling_param { kernel_size: 1 }"),
         ("PriorBox", "prior_box_param { min_size: 1 }"),
+        ("PriorBoxClustered", "prior_box_param { width: 1 height: 1 }"),
         ("PSROIPooling", "psroi_pooling_param { spatial_scale: 1 output_dim: 3 group_size: 1 }"),
         ("Reorg", "reorg_param { stride: 1 }"),
         ("ROIPooling", "roi_pooling_param { pooled_h: 1 pooled_w: 1 }"),
         ("RNN", "recurrent_param { num_output: 1 }"),
         ("SPP", "spp_param { pyramid_height: 1 }"),
         ("Tile", "tile_param { tiles: 2 }"),
+        (
+            "YoloDetectionOutput",
+            "yolo_detection_output_param { num_classes: 1 num_box: 1 biases: [1, 1] }",
+        ),
         (
             "Yolov3DetectionOutput",
             "yolov3_detection_output_param { num_classes: 1 num_box: 1 mask: [0, 0]

@@ -151,6 +151,12 @@ fn batch_norm_divides_its_statistics_by_the_third_parameter() {
         assert_eq!(operands, [[1.0; 2], [0.0; 2], mean, variance]);
         assert_eq!(node.attribute[0].f, Some(0.5));
     }
+    let mut net =
+        net(&text.replace("eps: 0.5", "scale_filler { value: 3 } bias_filler { value: 2 }"));
+    let graph = export(&mut net);
+    let node = node(&graph, "BatchNormalization");
+    let operands: Vec<_> = node.input[1..].iter().map(|name| floats(&graph, name)).collect();
+    assert_eq!(operands, [[3.0; 2], [2.0; 2], [0.0; 2], [0.0; 2]]);
 }
 
 #[test]
@@ -367,9 +373,26 @@ fn a_layer_that_cannot_be_exported_is_named_with_the_reason() {
         let error = export_error(&(input("[2, 1]") + layers), ExportOptions::default());
         assert_eq!(error, expected);
     };
+    let remedy = "split the definition before and after this layer, with an Input layer for its \
+                  tops, export both parts, and compute the layer in the program that runs them";
     refused(
         "layer { name: 'f' type: 'Filter' bottom: 'x' bottom: 'x' top: 'y' }",
-        "layer `f`: Filter cannot be exported to ONNX: the shapes of its tops depend on values",
+        &format!(
+            "layer `f`: Filter cannot be exported to ONNX: the shapes of its tops depend on values; \
+             {remedy}"
+        ),
+    );
+    refused(
+        "layer { name: 'i' type: 'Input' top: 's' top: 'o' top: 'i'
+           input_param { shape { dim: [1, 18, 2, 2] } shape { dim: [1, 36, 2, 2] }
+           shape { dim: [1, 3] } } }
+         layer { name: 'p' type: 'Python' bottom: 's' bottom: 'o' bottom: 'i' top: 'rois'
+           python_param { module: 'rpn.proposal_layer' layer: 'ProposalLayer'
+             param_str: \"'feat_stride': 16\" } }",
+        &format!(
+            "layer `p`: Python cannot be exported to ONNX: the number of regions of ProposalLayer \
+             depends on values; {remedy}"
+        ),
     );
     refused(
         "layer { name: 'd' type: 'DummyData' top: 'd' dummy_data_param { shape { dim: 2 }
@@ -403,7 +426,10 @@ fn a_layer_that_cannot_be_exported_is_named_with_the_reason() {
     let error = onnx::export(&mut net, ExportOptions::default()).unwrap_err().to_string();
     assert_eq!(
         error,
-        "layer `u`: Unknown cannot be exported to ONNX: the export does not know this layer type"
+        format!(
+            "layer `u`: Unknown cannot be exported to ONNX: the export does not know this layer \
+             type; {remedy}"
+        )
     );
 }
 

@@ -146,6 +146,94 @@ fn images_without_a_box_have_a_row_of_minus_one() {
     assert_eq!(rows, [row(0.0), row(1.0)].concat());
 }
 
+const PARAM_2: &str = "type: 'YoloDetectionOutput' yolo_detection_output_param { num_classes: 3
+    num_box: 2 coords: 4 confidence_threshold: 0.4 nms_threshold: 0.1 biases: [0.5, 1.5, 2, 1] }";
+
+fn net_2(param: &str) -> Result<Net<f32>> {
+    let mut text = definition(2, "");
+    text.truncate(text.find("layer { name: 'y'").unwrap());
+    text += &format!("layer {{ name: 'y' bottom: 'x0' bottom: 'x1' top: 'y' {param} }}");
+    Net::builder(&CpuDevice::new()).build(&proto::parse_text(text, "net")?)
+}
+
+#[test]
+fn boxes_of_version_2_belong_to_the_most_likely_class() {
+    let mut net = net_2(PARAM_2).unwrap();
+    let sigmoid = |x: f64| 1.0 / (1.0 + (-x).exp());
+    let mut found = [Vec::new(), Vec::new()];
+    for (bottom, head) in HEADS.iter().enumerate() {
+        let ([rows, columns], blob) = (head.size, net.blob(&format!("x{bottom}")).unwrap());
+        let data: Vec<f32> = (0..blob.count()).map(|i| value(bottom, i)).collect();
+        blob.copy_from_slice(&data).unwrap();
+        // Image, anchor box, row and column of each box.
+        for i in 0..2 * 2 * rows * columns {
+            let (image, n) = (i / (2 * rows * columns), i / (rows * columns) % 2);
+            let (y, x) = (i / columns % rows, i % columns);
+            let value = |channel: usize| {
+                let channel = (image * 2 + n) * (5 + CLASSES) + channel;
+                f64::from(data[(channel * rows + y) * columns + x])
+            };
+            let probability = |class: usize| {
+                let sum: f64 = (0..CLASSES).map(|class| value(5 + class).exp()).sum();
+                value(5 + class).exp() / sum
+            };
+            let mut classes: Vec<usize> = (0..CLASSES).collect();
+            classes.sort_by(|&a, &b| probability(b).total_cmp(&probability(a)));
+            let score = sigmoid(value(4)) * probability(classes[0]);
+            let anchor = [[0.5, 1.5], [2.0, 1.0]][n];
+            let center = [
+                (x as f64 + sigmoid(value(0))) / columns as f64,
+                (y as f64 + sigmoid(value(1))) / rows as f64,
+            ];
+            let half = [
+                value(2).exp() * anchor[0] / columns as f64 / 2.0,
+                value(3).exp() * anchor[1] / rows as f64 / 2.0,
+            ];
+            if score >= 0.4 {
+                found[image].push([
+                    image as f64,
+                    classes[0] as f64 + 1.0,
+                    score,
+                    center[0] - half[0],
+                    center[1] - half[1],
+                    center[0] + half[0],
+                    center[1] + half[1],
+                ]);
+            }
+        }
+    }
+    let mut want = Vec::new();
+    let all: usize = found.iter().map(Vec::len).sum();
+    for mut found in found {
+        found.sort_by(|a, b| b[2].total_cmp(&a[2]));
+        let mut kept: Vec<[f64; 7]> = Vec::new();
+        for row in found {
+            if kept.iter().all(|other| intersection_over_union(other, &row) < 0.1) {
+                kept.push(row);
+            }
+        }
+        want.extend(kept);
+    }
+    net.forward().unwrap();
+    assert!(want.len() >= 8 && all > want.len() && all < 120, "{} of {all}", want.len());
+    let rows: Vec<f32> = net.blob("y").unwrap().to_vec().unwrap();
+    assert_eq!(rows.len(), want.len() * 7);
+    for (found, want) in rows.iter().zip(want.as_flattened()) {
+        // As for version 3, but edges can be e^2.5 · 2 cells from the center: below 14.
+        assert!((f64::from(*found) - want).abs() < 1e-5, "{found}, expected {want}");
+    }
+    for (old, new, message) in [
+        ("num_classes: 3", "", "num_classes is required"),
+        ("num_box: 2", "num_box: 3", "each of num_box 3 anchor boxes in biases, found 4 values"),
+        ("coords: 4", "coords: 5", "coords must be 4, found 5"),
+        (", 1]", ", 0]", "biases must be positive"),
+        ("num_classes: 3", "num_classes: 4", "bottom 0: expected 2 images and 2·9 channels"),
+    ] {
+        let error = net_2(&PARAM_2.replacen(old, new, 1)).err().unwrap().to_string();
+        assert!(error.contains("layer `y`") && error.contains(message), "{error}");
+    }
+}
+
 #[test]
 fn invalid_parameters_of_yolo_are_refused() {
     let cases = [

@@ -249,9 +249,11 @@ message LayerParameter {
     optional message(DetectionEvaluateParameter) detection_evaluate_param = 205;
     optional message(NormalizeParameter) norm_param = 206;
     optional message(ReLuParameter) relu6_param = 211;
+    optional message(YoloDetectionOutputParameter) yolo_detection_output_param = 601;
     optional message(Yolov3DetectionOutputParameter) yolov3_detection_output_param = 602;
     optional message(InterpParameter) interp_param = 1001;
     optional message(ProposalParameter) proposal_param = 1002;
+    optional message(BoxAnnotatorOhemParameter) box_annotator_ohem_param = 10000;
     optional message(PsroiPoolingParameter) psroi_pooling_param = 10001;
     optional message(RoiPoolingParameter) roi_pooling_param = 8266711;
     optional message(SmoothL1LossParameter) smooth_l1_loss_param = 8266712;
@@ -592,7 +594,6 @@ message ArgMaxParameter {
 /// assert_eq!(message.use_global_stats, Some(true));
 /// # Ok::<(), cortado::Error>(())
 /// ```
-#[derive(Copy)]
 message BatchNormParameter {
     /// Whether to use the stored statistics instead of the batch's; default: only in phase TEST.
     optional bool use_global_stats = 1;
@@ -600,6 +601,10 @@ message BatchNormParameter {
     optional float moving_average_fraction = 2 [default = 0.999];
     /// Constant added to the variance, which prevents division by zero.
     optional float eps = 3 [default = 1e-5];
+    /// Extensions: a scale and a bias per channel, of NVIDIA's fork. Each filler implies `scale_bias`.
+    optional bool scale_bias = 1000 [default = false];
+    optional message(FillerParameter) scale_filler = 1001;
+    optional message(FillerParameter) bias_filler = 1002;
 }
 
 /// Addition of a second operand, broadcast over the other axes.
@@ -2082,6 +2087,8 @@ message DenseImageDataParameter {
     optional bool mirror = 10 [default = false];
     optional uint32 crop_width = 11 [default = 0];
     optional uint32 crop_height = 12 [default = 0];
+    /// The size of the images divided by the size of the label images; an extension of ENet.
+    optional uint32 label_divide_factor = 13 [default = 1];
 }
 
 /// Bilinear interpolation of DeepLab and PSPNet. The output size is given by `zoom_factor` or
@@ -2134,6 +2141,23 @@ message ProposalParameter {
     optional uint32 post_nms_topn = 7 [default = 300];
     /// Overlap from which a proposal is suppressed.
     optional float nms_thresh = 8 [default = 0.7];
+}
+
+/// Selection of the regions with the highest losses, of R-FCN.
+///
+/// ```
+/// use cortado::proto::{self, BoxAnnotatorOhemParameter};
+///
+/// let message: BoxAnnotatorOhemParameter = proto::parse_text("roi_per_img: 2", "text")?;
+/// assert_eq!(message.roi_per_img, 2);
+/// # Ok::<(), cortado::Error>(())
+/// ```
+#[derive(Copy, Eq, Hash)]
+message BoxAnnotatorOhemParameter as "BoxAnnotatorOHEMParameter" {
+    /// Number of regions to keep of each image.
+    required uint32 roi_per_img = 1;
+    /// Label of the other regions.
+    optional int32 ignore_label = 2 [default = -1];
 }
 
 /// Position-sensitive pooling of regions, of R-FCN.
@@ -2242,6 +2266,34 @@ message UpsampleParameter {
     /// Size of the output, in place of the scale.
     optional uint32 upsample_h = 6;
     optional uint32 upsample_w = 7;
+}
+
+/// Conversion of the outputs of YOLO version 2 to boxes.
+///
+/// ```
+/// use cortado::proto::{self, YoloDetectionOutputParameter};
+///
+/// let message: YoloDetectionOutputParameter = proto::parse_text("side: 2", "text")?;
+/// assert_eq!(message.side, Some(2));
+/// # Ok::<(), cortado::Error>(())
+/// ```
+message YoloDetectionOutputParameter {
+    /// Not used, because the bottoms give the number of positions.
+    optional uint32 side = 1 [default = 13];
+    /// Number of classes; YOLO has no class for the background.
+    optional uint32 num_classes = 2 [default = 20];
+    /// Number of boxes at each position of a feature map.
+    optional uint32 num_box = 3 [default = 5];
+    /// Number of coordinates of a box; must be 4.
+    optional uint32 coords = 4 [default = 4];
+    /// Scores must be at least this threshold.
+    optional float confidence_threshold = 5 [default = 0.01];
+    /// Boxes with at least this overlap with a box of a higher score are removed.
+    optional float nms_threshold = 6 [default = 0.45];
+    /// Width and height of each anchor box, in distances between neighbouring positions.
+    repeated float biases = 7;
+    /// Not used.
+    optional string label_map_file = 8;
 }
 
 /// Conversion of the outputs of YOLO version 3 to boxes.
