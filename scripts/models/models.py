@@ -8,12 +8,14 @@ models.tsv lists the models: family, name, repository on GitHub, commit, path of
 definition, and the results. `measure` runs COMMAND, the built example `check_model`, on each
 definition in FOLDER/REPOSITORY/PATH, compares exported models with ONNX Runtime in PYTHON, an
 interpreter with the packages in tests/onnx/requirements.txt, and writes the results to models.tsv.
-A definition that FOLDER lacks is downloaded to FOLDER first. `update` writes the table of
+A definition that FOLDER lacks is downloaded to FOLDER first. DenseImageData layers, whose data is
+not public, read generated images. `update` writes the table of
 docs/models.md from models.tsv. `check` fails if the table differs from the one that `update` would
 write.
 """
 
 import csv
+import random
 import re
 import subprocess
 import sys
@@ -28,6 +30,8 @@ LIST = HERE / "models.tsv"
 GITHUB = "https://github.com/{repository}/blob/{commit}/{path}"
 RAW = "https://raw.githubusercontent.com/{repository}/{commit}/{path}"
 START, END = "<!-- models.py: start -->\n", "<!-- models.py: end -->\n"
+# The start of the part of an error message that the table leaves out.
+REMEDIES = r"; (?:known|write the layer|registered|if a layer type|to use a layer type|remove|split) "
 # Seconds for which one model may run.
 TIMEOUT = 300
 
@@ -55,6 +59,23 @@ def definition(folder, row):
     return path
 
 
+def with_images(path, folder):
+    """Returns the path of a copy of a net's definition in `folder`, whose DenseImageData layers read
+    images of random pixels, in the size of CamVid's images. Returns the path of the definition if the
+    net has no DenseImageData layer."""
+    text, count = re.subn(r'(dense_image_data_param\s*\{\s*source:\s*)"[^"]*"',
+                          lambda match: f'{match[1]}"{folder}/images.txt"', path.read_text(errors="replace"))
+    if count == 0:
+        return path
+    for name, kind, channels in [("image.ppm", "P6", 3), ("labels.pgm", "P5", 1)]:
+        pixels = random.Random(1).randbytes(480 * 360 * channels)
+        (folder / name).write_bytes(f"{kind} 480 360 255\n".encode() + pixels)
+    (folder / "images.txt").write_text(f"{folder}/image.ppm {folder}/labels.pgm\n")
+    copy = folder / path.name
+    copy.write_text(text)
+    return copy
+
+
 def run(args):
     """Runs a program, and returns its exit status and its output."""
     try:
@@ -68,8 +89,8 @@ def measure(folder, command, python):
     """Fills the results of each row."""
     rows = read()
     for row in rows:
-        path = definition(folder, row)
         with tempfile.TemporaryDirectory() as out:
+            path = with_images(definition(folder, row), Path(out))
             status, output = run([command, path, out])
             fields = output.splitlines()[-1].split("\t") if status == 0 else ["no"] * 3 + [output]
             row.update(zip(["loads", "runs", "exports", "reason"], fields + [""]))
@@ -77,9 +98,9 @@ def measure(folder, command, python):
                 status, output = run([python, ROOT / "tests/onnx/compare.py", out])
                 if status != 0:
                     row.update(exports="no", reason=output.splitlines()[0])
-        # The message without the path of the folder, and without lists of all known names.
+        # The message without the path of the folder, remedies and lists of all known names.
         reason = row["reason"].replace(f"{path}: ", "").replace(f"{path}:", "line ")
-        row["reason"] = re.split(r"; (?:known|write the layer|registered) ", reason)[0] or "-"
+        row["reason"] = re.split(REMEDIES, reason)[0] or "-"
         print(*(row[field] for field in ("name", "loads", "runs", "exports", "reason")), sep="\t")
         write(rows)
 
