@@ -4,7 +4,7 @@
 //! ```sh
 //! cargo bench --bench blas                     # all cases
 //! cargo bench --bench blas -- gemm/f32         # only the cases whose names contain gemm/f32
-//! cargo bench --bench blas -- --quick          # fewer and shorter samples
+//! cargo bench --bench blas -- --quick          # shorter samples
 //! ```
 
 mod criterion_bench;
@@ -115,12 +115,14 @@ fn all_kernels<T: Element>(
 
 fn main() -> Result<()> {
     let mut bench = CriterionBench::from_args("blas")?;
-    for device in [CpuDevice::with_threads(1)?, CpuDevice::new()] {
-        let name = bench.report.measure_limits(&device)?;
-        all_kernels::<f32>(&mut bench, &device, &name)?;
-        all_kernels::<f64>(&mut bench, &device, &name)?;
-        all_kernels::<f16>(&mut bench, &device, &name)?;
-        all_kernels::<bf16>(&mut bench, &device, &name)?;
+    for _ in bench.report.passes() {
+        for device in [CpuDevice::with_threads(1)?, CpuDevice::new()] {
+            let name = bench.report.measure_limits(&device)?;
+            all_kernels::<f32>(&mut bench, &device, &name)?;
+            all_kernels::<f64>(&mut bench, &device, &name)?;
+            all_kernels::<f16>(&mut bench, &device, &name)?;
+            all_kernels::<bf16>(&mut bench, &device, &name)?;
+        }
     }
     bench.report.finish()
 }

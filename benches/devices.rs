@@ -21,16 +21,17 @@ fn main() -> Result<()> {
     let simulated_device = SimulatedDevice::with_threads(1)?;
     let mut bench = Bench::from_args("devices")?;
     let sizes = if bench.is_test() { SizeRange::Smoke } else { SizeRange::Full };
-    bench.measure_limits(&one_thread)?;
-    bench.measure_limits(&all_threads)?;
-    bench.measure_limits(&simulated_device)?;
-
-    let host = bench.survey(&one_thread, sizes)?;
-    let parallel = bench.survey(&all_threads, sizes)?;
-    bench.break_even(&parallel, &host);
-    let simulated = bench.survey(&simulated_device, sizes)?;
-    bench.break_even(&simulated, &host);
-    bench.transfers(&all_threads)?;
-    bench.transfers(&simulated_device)?;
+    for _ in bench.passes() {
+        bench.measure_limits(&one_thread)?;
+        bench.measure_limits(&all_threads)?;
+        bench.measure_limits(&simulated_device)?;
+        bench.survey(&one_thread, sizes)?;
+        bench.survey(&all_threads, sizes)?;
+        bench.survey(&simulated_device, sizes)?;
+        bench.transfers(&all_threads)?;
+        bench.transfers(&simulated_device)?;
+    }
+    bench.break_even(&all_threads, &one_thread)?;
+    bench.break_even(&simulated_device, &one_thread)?;
     bench.finish()
 }

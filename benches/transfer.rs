@@ -113,7 +113,9 @@ fn transfers<D: Memory>(bench: &mut CriterionBench, device: &D) -> Result<()> {
 
 fn main() -> Result<()> {
     let mut bench = CriterionBench::from_args("transfer")?;
-    transfers(&mut bench, &CpuDevice::new())?;
-    transfers(&mut bench, &Discrete)?;
+    for _ in bench.report.passes() {
+        transfers(&mut bench, &CpuDevice::new())?;
+        transfers(&mut bench, &Discrete)?;
+    }
     bench.report.finish()
 }

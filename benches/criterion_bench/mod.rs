@@ -19,12 +19,14 @@ pub(crate) struct CriterionBench {
 
 impl CriterionBench {
     pub(crate) fn from_args(name: &str) -> Result<Self> {
-        let criterion = Criterion::default().without_plots();
+        // criterion compares a case with the baseline that has this name. No such baseline exists, so
+        // criterion compares nothing, and the report contains the only comparison.
+        let criterion = Criterion::default().without_plots().retain_baseline("none".into(), false);
         Ok(Self { criterion, report: Bench::from_args(name)? })
     }
 
-    /// Times a case with the given names of kernel, element type, device and size. `work` is the
-    /// work of one call of `run`.
+    /// Times a case with the given names of kernel, element type, device and size in one pass.
+    /// `work` is the work of one call of `run`.
     pub(crate) fn time(
         &mut self,
         names: [&str; 4],
@@ -36,14 +38,17 @@ impl CriterionBench {
             return self.report.time(names, work, run);
         }
         let criterion = &mut self.criterion;
-        self.report.time_with(names, work, |case, sampling| sample(criterion, case, sampling, run))
+        self.report.time_with(names, work, |case, pass, sampling| {
+            sample(criterion, [case, &format!("pass {pass}")], sampling, run)
+        })
     }
 }
 
-/// Lets criterion sample the time of one call of `run`.
+/// Lets criterion sample the time of one call of `run`. The case is a group of criterion's
+/// benchmarks, with one benchmark for each pass.
 fn sample(
     criterion: &mut Criterion,
-    case: &str,
+    [case, pass]: [&str; 2],
     sampling: Sampling,
     mut run: impl FnMut() -> Result<()>,
 ) -> Result<Samples> {
@@ -58,7 +63,7 @@ fn sample(
         .sampling_mode(SamplingMode::Flat);
     let mut seconds = Vec::new();
     let mut outcome = Ok(());
-    group.bench_function("run", |bencher| {
+    group.bench_function(pass, |bencher| {
         bencher.iter_custom(|runs| {
             let start = Instant::now();
             if outcome.is_ok() {

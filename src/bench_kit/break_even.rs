@@ -9,7 +9,7 @@ use std::{fmt, time::Duration};
 ///
 /// The device counts as faster at a size if the time on the host exceeds the time on the device by
 /// more than the noise. The noise, relative to the time on the device, is the sum of the relative
-/// half-widths of the confidence intervals of both times, and at least 5 %. The times with
+/// widths of the intervals of both times, and at least 5 %. The times with
 /// transfers have no interval of their own, so their noise is that of the times without transfers.
 ///
 /// A kernel that falls back to the host at every size has no break-even size and no speedup,
@@ -154,11 +154,11 @@ const MIN_NOISE: f64 = 0.05;
 /// Returns the noise: the relative difference between the times on a device and on the host up to
 /// which the device does not count as faster.
 fn noise((device, host): &(Timing, Timing)) -> f64 {
-    let half_width = |timing: &Timing| {
+    let width = |timing: &Timing| {
         let [low, high] = timing.interval.map(|time| time.as_secs_f64());
-        0.5 * (high - low) / timing.time.as_secs_f64()
+        (high - low) / timing.time.as_secs_f64()
     };
-    (half_width(device) + half_width(host)).max(MIN_NOISE)
+    (width(device) + width(host)).max(MIN_NOISE)
 }
 
 impl fmt::Display for BreakEven {
@@ -247,11 +247,11 @@ mod tests {
         // The device is 1 % faster at the first size, and twice as fast at the other sizes.
         let mut device = survey("device", [[990, 990], [1000, 1000], [2000, 2000]]);
         assert_eq!(BreakEven::between(&device, &host).resident("copy"), Some(20));
-        // At the second size, the time on the host is longer by 100 %: the half-width 60 % of the
-        // interval is below this difference, and the half-width 105 % exceeds it.
-        device.timings[1].interval = [400, 1600].map(Duration::from_nanos);
+        // At the second size, the time on the host is longer by 100 %: the width 60 % of the
+        // interval is below this difference, and the width 105 % exceeds it.
+        device.timings[1].interval = [900, 1500].map(Duration::from_nanos);
         assert_eq!(BreakEven::between(&device, &host).resident("copy"), Some(20));
-        device.timings[1].interval = [100, 2200].map(Duration::from_nanos);
+        device.timings[1].interval = [950, 2000].map(Duration::from_nanos);
         assert_eq!(BreakEven::between(&device, &host).resident("copy"), Some(40));
     }
 

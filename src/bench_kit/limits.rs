@@ -107,6 +107,19 @@ impl Limits {
         arithmetic.into_iter().chain(memory).reduce(f64::max).filter(|seconds| *seconds > 0.0)
     }
 
+    /// Replaces each rate by that of `other` if the latter is greater. Another program that runs
+    /// during a measurement lowers a rate, and never raises it.
+    pub(super) fn raise_to(&mut self, other: &Self) {
+        for (name, rate) in &mut self.flops {
+            let others = other.flops.iter().filter(|(other_name, _)| other_name == name);
+            *rate = others.map(|(_, rate)| *rate).fold(*rate, f64::max);
+        }
+        for level in &mut self.levels {
+            let others = other.levels.iter().filter(|other| other.name == level.name);
+            level.bandwidth = others.map(|other| other.bandwidth).fold(level.bandwidth, f64::max);
+        }
+    }
+
     pub(super) fn to_json(&self) -> Value {
         let level = |level: &Level| json!([level.name, level.capacity, level.bandwidth]);
         json!({
@@ -236,5 +249,25 @@ mod tests {
         assert_eq!(seconds("f64", 100, 300), Some(2.0));
         assert_eq!(seconds("f32", 0, 0), None);
         assert_eq!(Limits::from_json(&limits.to_json()), Some(limits));
+    }
+
+    #[test]
+    fn raised_limits_have_the_greatest_rate_of_each_kind() {
+        let limits = |flops: [f64; 2], bandwidths: [f64; 2]| {
+            let names = ["f32", "f64"].map(String::from);
+            let level = |(name, bandwidth): (&str, f64)| Level {
+                name: name.into(),
+                capacity: 1,
+                bandwidth,
+            };
+            Limits {
+                device: "d".into(),
+                flops: names.into_iter().zip(flops).collect(),
+                levels: ["L1", "memory"].into_iter().zip(bandwidths).map(level).collect(),
+            }
+        };
+        let mut raised = limits([100.0, 25.0], [40.0, 9.0]);
+        raised.raise_to(&limits([60.0, 50.0], [80.0, 8.0]));
+        assert_eq!(raised, limits([100.0, 50.0], [80.0, 9.0]));
     }
 }

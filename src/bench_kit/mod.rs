@@ -29,9 +29,13 @@ mod limits;
 #[cfg(feature = "report")]
 mod machine;
 #[cfg(feature = "report")]
+mod options;
+#[cfg(feature = "report")]
 mod page;
 #[cfg(feature = "report")]
 mod part;
+#[cfg(feature = "report")]
+mod passes;
 #[cfg(feature = "report")]
 mod peer;
 #[cfg(feature = "report")]
@@ -41,6 +45,8 @@ mod record;
 mod sampling;
 #[cfg(feature = "report")]
 mod store;
+#[cfg(feature = "report")]
+mod summary;
 mod survey;
 #[cfg(feature = "report")]
 mod transfers;

@@ -1,87 +1,57 @@
-//! Benchmark program: its arguments, the times of its cases, a summary, and its part of the report.
+//! Benchmark program: its passes, the times of its cases, a summary, and its part of the report.
 
 use super::{
-    BreakEven, Limits, Part, Record, Samples, Sampling, SizeRange, Survey, Work, compare,
-    record::time_text, report_folder, survey::device_label,
+    BreakEven, Limits, Part, Record, Samples, Sampling, SizeRange, Survey, Work,
+    options::Options,
+    passes::{merge_records, merge_surveys, passes},
+    record::time_text,
+    report_folder,
+    summary::summary,
+    survey::device_label,
 };
 use crate::{
     device::{AnyDevice, CpuDevice, Device},
     error::{Error, Result},
 };
-use std::{collections::BTreeMap, env, path::PathBuf};
+use std::{env, path::PathBuf};
 
-/// Benchmark program that `cargo bench` starts. A program times cases, prints a line per case and a
-/// summary, and stores its part of the report.
+/// Benchmark program that `cargo bench` starts. A program measures its cases in several passes,
+/// prints a line per case and a summary, and stores its part of the report.
+///
+/// On a shared machine, other programs slow down a case for a fraction of a second. All samples that
+/// are taken one after another are then equally slow, so their spread does not show the slowdown.
+/// A program therefore measures all of its cases, then all of them again, and so on, and allocates
+/// the operands of a case anew in each pass. The time of a case is the median of the samples of its
+/// fastest pass. The interval of the time starts at the low end of the confidence interval of the
+/// fastest pass. The interval reaches at least to the median of the second-fastest pass, so it is
+/// narrow only if two of three passes agree. The peak rates of a device are measured in each pass,
+/// and the greatest of each rate is kept.
 ///
 /// ```no_run
 /// use cortado::bench_kit::{Bench, Work};
 /// use std::hint::black_box;
 ///
 /// let mut bench = Bench::from_args("mine")?; // parses `cargo bench --bench mine -- --quick`
-/// let x = vec![1.0f32; 1000];
-/// let work = Work { bytes: 4_000, flops: 1_000 };
-/// bench.time(["sum", "f32", "host", "1000"], work, || {
-///     black_box(black_box(&x).iter().sum::<f32>());
-///     Ok(())
-/// })?;
+/// for _ in bench.passes() {
+///     let x = vec![1.0f32; 1000];
+///     let work = Work { bytes: 4_000, flops: 1_000 };
+///     bench.time(["sum", "f32", "host", "1000"], work, || {
+///         black_box(black_box(&x).iter().sum::<f32>());
+///         Ok(())
+///     })?;
+/// }
 /// bench.finish()?;
 /// # Ok::<(), cortado::Error>(())
 /// ```
 pub struct Bench {
     part: Part,
     options: Options,
-}
-
-/// Arguments of a benchmark program.
-#[derive(Debug)]
-struct Options {
-    sampling: Sampling,
-    json: bool,
-    save_baseline: bool,
-    /// Selects the cases whose names contain at least one of these texts; empty to select all
-    /// cases.
-    filters: Vec<String>,
-}
-
-const USAGE: &str = "usage: cargo bench --bench PROGRAM -- [FILTER..] [FLAGS]
-  FILTER           time only the cases whose names contain this text
-  --quick          take fewer and shorter samples
-  --json           print one JSON object per case instead of text
-  --save-baseline  also store the results as the baseline of later reports
-  --test           run each case once, and store nothing";
-
-impl Options {
-    fn parse(args: impl Iterator<Item = String>) -> Result<Self> {
-        let (mut bench, mut test) = (false, false);
-        let mut options = Self {
-            sampling: Sampling::FULL,
-            json: false,
-            save_baseline: false,
-            filters: Vec::new(),
-        };
-        for arg in args {
-            match &*arg {
-                "--bench" => bench = true, // from cargo
-                "--test" => test = true,
-                "--quick" => options.sampling = Sampling::QUICK,
-                "--json" => options.json = true,
-                "--save-baseline" => options.save_baseline = true,
-                flag if flag.starts_with('-') => {
-                    return Err(Error::InvalidData(format!("unknown flag {flag}\n{USAGE}")));
-                }
-                _ => options.filters.push(arg),
-            }
-        }
-        // `cargo bench` passes `--bench`, and `cargo test` does not.
-        if test || !bench {
-            options.sampling = Sampling::ONCE;
-        }
-        Ok(options)
-    }
-
-    fn selects(&self, name: &str) -> bool {
-        self.filters.is_empty() || self.filters.iter().any(|filter| name.contains(&**filter))
-    }
+    /// Records of each case, one for each pass.
+    cases: Vec<Vec<Record>>,
+    /// Surveys of each device, one for each pass.
+    surveys: Vec<Vec<Survey>>,
+    /// Printed tables of break-even sizes.
+    break_even_tables: Vec<String>,
 }
 
 impl Bench {
@@ -91,8 +61,20 @@ impl Bench {
     /// # Errors
     /// Returns [`Error::InvalidData`], with the usage, for an unknown flag.
     pub fn from_args(name: &str) -> Result<Self> {
-        let options = Options::parse(env::args().skip(1))?;
-        Ok(Self { part: Part::new(name), options })
+        Ok(Self::new(Part::new(name), Options::parse(env::args().skip(1))?))
+    }
+
+    fn new(part: Part, options: Options) -> Self {
+        let (cases, surveys, break_even_tables) = Default::default();
+        Self { part, options, cases, surveys, break_even_tables }
+    }
+
+    /// Returns the numbers of the passes, from 1 to 3. A test has one pass. The passes start at
+    /// least a second apart. Unless the program prints JSON, each pass prints its number to standard
+    /// error.
+    pub fn passes(&self) -> impl Iterator<Item = usize> + use<> {
+        let count = self.options.passes;
+        passes(count, count > 1 && !self.is_json())
     }
 
     /// Returns whether the program only runs each case once, without a measurement.
@@ -111,20 +93,25 @@ impl Bench {
     }
 
     /// Measures the peak rates of a device, so that the report gives each time of this device as a
-    /// percentage of its limit. Measures nothing in a test. Returns the name of the device with its
-    /// number of threads, for [`time`](Self::time).
+    /// percentage of its limit. Keeps the greatest rates of all passes. Measures nothing in a test.
+    /// Returns the name of the device with its number of threads, for [`time`](Self::time).
     ///
     /// # Errors
     /// Returns an error if a kernel fails.
     pub fn measure_limits(&mut self, device: &impl Device) -> Result<String> {
+        let label = device_label(&AnyDevice::new(device));
         if !self.is_test() {
-            self.part.limits.push(Limits::measure(device)?);
+            let limits = Limits::measure(device)?;
+            match self.part.limits.iter_mut().find(|earlier| earlier.device == label) {
+                Some(earlier) => earlier.raise_to(&limits),
+                None => self.part.limits.push(limits),
+            }
         }
-        Ok(device_label(&AnyDevice::new(device)))
+        Ok(label)
     }
 
-    /// Times a case with the given names of kernel, element type, device and size, if the filters
-    /// select it. `work` is the work of one call of `run`.
+    /// Times a case with the given names of kernel, element type, device and size in one pass, if
+    /// the filters select it. `work` is the work of one call of `run`.
     ///
     /// # Errors
     /// Returns the error of `run`.
@@ -134,12 +121,12 @@ impl Bench {
         work: Work,
         mut run: impl FnMut() -> Result<()>,
     ) -> Result<()> {
-        self.time_with(names, work, |_, sampling| sampling.sample(&mut run))
+        self.time_with(names, work, |_, _, sampling| sampling.sample(&mut run))
     }
 
     /// Times a case as [`time`](Self::time) does, but with samples that `sample` takes, for example
-    /// with the crate `criterion`. `sample` gets the name of the case and the number and length of
-    /// the samples that the arguments request.
+    /// with the crate `criterion`. `sample` gets the name of the case, the number of the pass from
+    /// 1, and the number and length of the samples that the arguments request.
     ///
     /// # Errors
     /// Returns the error of `sample`.
@@ -147,15 +134,17 @@ impl Bench {
         &mut self,
         [kernel, element, device, size]: [&str; 4],
         work: Work,
-        sample: impl FnOnce(&str, Sampling) -> Result<Samples>,
+        sample: impl FnOnce(&str, usize, Sampling) -> Result<Samples>,
     ) -> Result<()> {
         let case = [kernel, element, device, size].map(|name| name.replace(' ', "_"));
         let case = case.into_iter().filter(|name| !name.is_empty()).collect::<Vec<_>>().join("/");
         if !self.selects(&case) {
             return Ok(());
         }
-        let samples = sample(&case, self.options.sampling)?;
-        self.add(Record {
+        let index = self.cases.iter().position(|passes| passes[0].case == case);
+        let pass = index.map_or(1, |index| self.cases[index].len() + 1);
+        let (seconds, interval) = sample(&case, pass, self.options.sampling)?.seconds();
+        let record = Record {
             case,
             kernel: kernel.into(),
             element: element.into(),
@@ -163,63 +152,66 @@ impl Bench {
             size: size.parse().ok(),
             bytes: work.bytes,
             flops: work.flops,
-            seconds: samples.median().as_secs_f64(),
-            interval: samples.interval().map(|time| time.as_secs_f64()),
-            limit_seconds: self.limit_seconds(device, element, work),
+            seconds,
+            interval,
+            limit_seconds: None,
             fallback: false,
-        });
+        };
+        match index {
+            Some(index) => self.cases[index].push(record),
+            None => self.cases.push(vec![record]),
+        }
         Ok(())
     }
 
-    /// Times the kit's cases of the kernels that the filters select, prints their table, and returns
-    /// the survey.
+    /// Times the kit's cases of the kernels that the filters select, in one pass.
     ///
     /// # Errors
     /// Returns an error if a kernel or a transfer fails.
-    pub fn survey(&mut self, device: &impl Device, sizes: SizeRange) -> Result<Survey> {
+    pub fn survey(&mut self, device: &impl Device, sizes: SizeRange) -> Result<()> {
         let selects = |kernel: &str| self.options.selects(kernel);
         let survey = Survey::measure_where::<f32>(device, sizes, self.options.sampling, selects)?;
-        for timing in &survey.timings {
-            let limit_seconds = self.limit_seconds(&survey.device, survey.element, timing.work);
-            let record = Record {
-                case: format!(
-                    "{}/{}/{}/{}",
-                    timing.kernel, survey.element, survey.device, timing.size
-                )
-                .replace(' ', "_"),
-                kernel: timing.kernel.into(),
-                element: survey.element.into(),
-                device: survey.device.clone(),
-                size: Some(timing.size as u64),
-                bytes: timing.work.bytes,
-                flops: timing.work.flops,
-                seconds: timing.time.as_secs_f64(),
-                interval: timing.interval.map(|time| time.as_secs_f64()),
-                limit_seconds,
-                fallback: timing.fallback,
-            };
-            if self.options.json {
-                println!("{}", record.to_json());
-            }
-            self.part.records.push(record);
+        match self.surveys.iter_mut().find(|passes| passes[0].device == survey.device) {
+            Some(passes) => passes.push(survey),
+            None => self.surveys.push(vec![survey]),
         }
-        self.print(&format!("{survey}"));
-        Ok(survey)
+        Ok(())
     }
 
-    /// Prints and stores the sizes from which one surveyed device is faster than another.
-    pub fn break_even(&mut self, device: &Survey, host: &Survey) {
+    /// Determines the sizes from which `device` is faster than `host`, from all passes so far. Call
+    /// this method after the last pass.
+    ///
+    /// # Errors
+    /// Returns [`Error::InvalidData`] if no [`survey`](Self::survey) timed one of the devices.
+    pub fn break_even(&mut self, device: &impl Device, host: &impl Device) -> Result<()> {
+        let device = self.merged_survey(&AnyDevice::new(device))?;
+        let host = self.merged_survey(&AnyDevice::new(host))?;
+        self.add_break_even(&device, &host);
+        Ok(())
+    }
+
+    fn merged_survey(&self, device: &AnyDevice) -> Result<Survey> {
+        let label = device_label(device);
+        let passes = self.surveys.iter().find(|passes| passes[0].device == label);
+        passes.and_then(|passes| merge_surveys(passes)).ok_or_else(|| {
+            let reason = "the device has no survey; call `survey` before `break_even`";
+            Error::InvalidData(reason.into()).context(label)
+        })
+    }
+
+    fn add_break_even(&mut self, device: &Survey, host: &Survey) {
         let sizes = BreakEven::between(device, host);
         self.part.add_break_even(&device.device, &sizes);
-        self.print(&sizes.to_string());
+        self.break_even_tables.push(sizes.to_string());
     }
 
-    /// Prints a summary, stores the results as a part of the report, and writes the page; stores
-    /// and writes nothing in a test or with filters.
+    /// Prints the results and a summary, stores the results as a part of the report, and writes the
+    /// page; stores and writes nothing in a test or with filters.
     ///
     /// # Errors
     /// Returns an error if a file of the report cannot be read or written.
-    pub fn finish(self) -> Result<()> {
+    pub fn finish(mut self) -> Result<()> {
+        self.merge_and_print();
         let folder = report_folder();
         let baseline = Part::read_all(&folder.join("baseline"))?;
         let baseline = baseline.into_iter().find(|part| part.name == self.part.name);
@@ -231,38 +223,51 @@ impl Bench {
         Ok(())
     }
 
-    fn limit_seconds(&self, device: &str, element: &str, work: Work) -> Option<f64> {
-        let limits = self.part.limits.iter().find(|limits| limits.device == device)?;
-        limits.seconds(element, work)
-    }
-
-    fn add(&mut self, record: Record) {
-        if self.options.json {
-            println!("{}", record.to_json());
-        } else {
-            let [low, high] = record.interval;
-            let noise = 50.0 * (high - low) / record.seconds;
-            println!(
-                "{:<44} {:>10} ±{noise:<4.1}% {:>16} {:>8}",
-                record.case,
-                time_text(record.seconds),
-                record.rate(),
-                record.share(),
-            );
+    /// Merges the passes of each case into the records of the part, and prints them: a table for
+    /// each survey, the tables of break-even sizes, and a line for each other case.
+    fn merge_and_print(&mut self) {
+        let surveys: Vec<_> = self.surveys.iter().filter_map(|s| merge_surveys(s)).collect();
+        let mut records: Vec<_> = surveys.iter().flat_map(Survey::records).collect();
+        let in_surveys = records.len();
+        records.extend(self.cases.iter().filter_map(|passes| merge_records(passes)));
+        for record in &mut records {
+            let work = Work { bytes: record.bytes, flops: record.flops };
+            let limits = self.part.limits.iter().find(|limits| limits.device == record.device);
+            record.limit_seconds = limits.and_then(|l| l.seconds(&record.element, work));
         }
-        self.part.records.push(record);
+        if self.options.json {
+            records.iter().for_each(|record| println!("{}", record.to_json()));
+        }
+        surveys.iter().for_each(|survey| self.print(&survey.to_string()));
+        self.break_even_tables.iter().for_each(|table| self.print(table));
+        let lines: String = records[in_surveys..].iter().map(line).collect();
+        self.print(&lines);
+        self.part.records = records;
     }
 
     fn print(&self, text: &str) {
-        if !self.options.json {
+        if !self.options.json && !text.is_empty() {
             println!("{text}");
         }
     }
 }
 
+/// Formats the result of a case as a line.
+fn line(record: &Record) -> String {
+    let [low, high] = record.interval;
+    let noise = 50.0 * (high - low) / record.seconds;
+    format!(
+        "{:<44} {:>10} ±{noise:<4.1}% {:>16} {:>8}\n",
+        record.case,
+        time_text(record.seconds),
+        record.rate(),
+        record.share(),
+    )
+}
+
 /// Times all cases of the bench kit on `device` in `f32`, compares the times with those of one CPU
 /// thread, times transfers of several sizes, and adds the results to the report in
-/// [`report_folder`]. Returns the path of the page.
+/// [`report_folder`]. Measures in the passes of a [`Bench`]. Returns the path of the page.
 ///
 /// # Errors
 /// Returns an error if a kernel or a transfer fails, or if a file of the report cannot be written.
@@ -275,104 +280,19 @@ impl Bench {
 /// # Ok::<(), cortado::Error>(())
 /// ```
 pub fn report(device: &impl Device) -> Result<PathBuf> {
-    let sampling = Sampling::QUICK;
-    let options = Options { sampling, json: false, save_baseline: false, filters: Vec::new() };
-    let mut bench = Bench { part: Part::of("device", &device.name()), options };
-    bench.measure_limits(device)?;
-    let host = Survey::measure::<f32>(&CpuDevice::with_threads(1)?, SizeRange::Full)?;
-    let survey = bench.survey(device, SizeRange::Full)?;
-    bench.break_even(&survey, &host);
-    bench.transfers(device)?;
+    let part = Part::of("device", &device.name());
+    let mut bench = Bench::new(part, Options::new(Sampling::QUICK));
+    let (host, mut host_surveys) = (CpuDevice::with_threads(1)?, Vec::new());
+    for _ in bench.passes() {
+        bench.measure_limits(device)?;
+        host_surveys.push(Survey::measure::<f32>(&host, SizeRange::Full)?);
+        bench.survey(device, SizeRange::Full)?;
+        bench.transfers(device)?;
+    }
+    if let Some(host) = merge_surveys(&host_surveys) {
+        let survey = bench.merged_survey(&AnyDevice::new(device))?;
+        bench.add_break_even(&survey, &host);
+    }
+    bench.merge_and_print();
     bench.part.store(&report_folder(), false)
-}
-
-/// Largest number of rows of a summary, so that the summary fits on one screen.
-const MAX_ROWS: usize = 24;
-
-/// Returns the summary of a program on one screen: the highest rate of each kernel and its share of
-/// the limit, and the comparison with the baseline.
-fn summary(part: &Part, baseline: Option<&Part>) -> String {
-    let mut best: BTreeMap<(&str, &str), &Record> = BTreeMap::new();
-    let by_device: BTreeMap<_, ()> =
-        part.records.iter().map(|record| ((&*record.kernel, &*record.device), ())).collect();
-    for record in &part.records {
-        let device = if by_device.len() > MAX_ROWS { "" } else { &*record.device };
-        let speed = |record: &Record| record.flops.max(record.bytes) as f64 / record.seconds;
-        let entry = best.entry((&record.kernel, device)).or_insert(record);
-        if speed(record) > speed(entry) {
-            *entry = record;
-        }
-    }
-    let mut text = format!("summary of {}: fastest case of each kernel\n", part.name);
-    for record in best.values().take(MAX_ROWS) {
-        let share = match record.percent_of_limit() {
-            Some(_) => format!("{} of the limit", record.share()),
-            None => String::new(),
-        };
-        text += format!("{:<52} {:>16}  {share}", record.case, record.rate()).trim_end();
-        text.push('\n');
-    }
-    if let Some(baseline) = baseline {
-        let changes = compare(&baseline.records, &part.records);
-        let slower: Vec<_> = changes.iter().filter(|change| change.is_slower()).collect();
-        let faster = changes.iter().filter(|change| change.is_faster()).count();
-        text += &format!(
-            "compared with the baseline: {} of {} cases slower, {faster} faster\n",
-            slower.len(),
-            changes.len()
-        );
-        for change in slower.iter().take(5) {
-            text += &format!("  {} takes {:.2} times as long\n", change.case, change.ratio);
-        }
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn options(args: &[&str]) -> Result<Options> {
-        Options::parse(args.iter().map(|arg| (*arg).to_owned()))
-    }
-
-    #[test]
-    fn arguments_select_the_sampling_and_the_cases() {
-        let options_of = |args: &[&str]| options(args).unwrap();
-        assert_eq!(options_of(&[]).sampling, Sampling::ONCE);
-        assert_eq!(options_of(&["--bench"]).sampling, Sampling::FULL);
-        assert_eq!(options_of(&["--bench", "--quick"]).sampling, Sampling::QUICK);
-        assert_eq!(options_of(&["--bench", "--test"]).sampling, Sampling::ONCE);
-        let filtered = options_of(&["--bench", "gemm", "dot"]);
-        assert!(filtered.selects("gemm/f32/64") && !filtered.selects("axpy"));
-        let error = options(&["--qick"]).unwrap_err().to_string();
-        assert!(error.contains("--qick") && error.contains("--quick"), "{error}");
-    }
-
-    #[test]
-    fn a_summary_has_the_fastest_case_and_the_slower_cases() {
-        let record = |size: u64, seconds: f64| Record {
-            case: format!("gemm/f32/cpu/{size}"),
-            kernel: "gemm".into(),
-            element: "f32".into(),
-            device: "cpu".into(),
-            size: Some(size),
-            bytes: 1,
-            flops: 1000,
-            seconds,
-            interval: [seconds; 2],
-            limit_seconds: Some(1e-9),
-            fallback: false,
-        };
-        let part = |records| Part { name: "blas".into(), records, ..Part::default() };
-        let base = part(vec![record(1, 1e-8), record(2, 2e-9)]);
-        let now = part(vec![record(1, 2e-8), record(2, 2e-9)]);
-        let text = summary(&now, Some(&base));
-        assert!(text.contains("gemm/f32/cpu/2") && text.contains("500.0 GFLOP/s"), "{text}");
-        assert!(text.contains("50 % of the limit"), "{text}");
-        assert!(
-            text.contains("1 of 2 cases slower") && text.contains("cpu/1 takes 2.00"),
-            "{text}"
-        );
-    }
 }

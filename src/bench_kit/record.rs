@@ -33,9 +33,10 @@ pub struct Record {
     pub bytes: u64,
     /// Number of floating-point operations of a run.
     pub flops: u64,
-    /// Median time of a run, in seconds.
+    /// Median time of a run, in seconds; with several passes, that of the fastest pass.
     pub seconds: f64,
-    /// 95 % confidence interval of the median time, in seconds.
+    /// 95 % confidence interval of the median time, in seconds; with several passes, the interval
+    /// that [`Bench`](super::Bench) describes.
     pub interval: [f64; 2],
     /// Least time of a run at the measured peak rates of the device, in seconds, if the peak rates
     /// are known.

@@ -24,10 +24,10 @@ pub struct Sampling {
 impl Sampling {
     /// One sample of one run, for a test of the benchmark itself.
     pub const ONCE: Self = Self { samples: 1, sample_time: Duration::ZERO };
-    /// Short sampling, of about 10 ms per case.
+    /// Short sampling, of about 10 ms per case and pass.
     pub const QUICK: Self = Self { samples: 9, sample_time: Duration::from_micros(1100) };
-    /// Full sampling, of about 150 ms per case.
-    pub const FULL: Self = Self { samples: 30, sample_time: Duration::from_millis(5) };
+    /// Full sampling, of about 50 ms per case and pass.
+    pub const FULL: Self = Self { samples: 10, sample_time: Duration::from_millis(5) };
 
     /// Measures the time of one call of `run`, after a warm-up call; [`ONCE`](Self::ONCE) has no
     /// warm-up call. One sample times several runs together, because a single run can be shorter
@@ -66,17 +66,14 @@ impl Samples {
 
     /// Returns the median time, which is at least 1 ns.
     pub fn median(&self) -> Duration {
-        self.at(self.seconds.len() / 2)
+        self.at(self.median_rank())
     }
 
     /// Returns a 95 % confidence interval of the median. The ends are order statistics with ranks
     /// `n/2 ± 0.98·√n`, which needs no assumption about the distribution of the times (Conover,
     /// "Practical Nonparametric Statistics", section 3.2).
     pub fn interval(&self) -> [Duration; 2] {
-        let half_width = 0.98 * (self.seconds.len() as f64).sqrt();
-        let middle = self.seconds.len() as f64 / 2.0;
-        let [low, high] = [(middle - half_width).floor(), (middle + half_width).ceil() - 1.0];
-        [low, high].map(|rank| self.at(rank.max(0.0) as usize))
+        self.interval_ranks().map(|rank| self.at(rank))
     }
 
     /// Returns the shortest time, which is at least 1 ns.
@@ -84,9 +81,35 @@ impl Samples {
         self.at(0)
     }
 
+    /// Returns the median time and its interval in seconds, which a [`Duration`] would round to
+    /// nanoseconds.
+    #[cfg(feature = "report")]
+    pub(super) fn seconds(&self) -> (f64, [f64; 2]) {
+        (
+            self.seconds_at(self.median_rank()),
+            self.interval_ranks().map(|rank| self.seconds_at(rank)),
+        )
+    }
+
+    fn median_rank(&self) -> usize {
+        self.seconds.len() / 2
+    }
+
+    fn interval_ranks(&self) -> [usize; 2] {
+        let half_width = 0.98 * (self.seconds.len() as f64).sqrt();
+        let middle = self.seconds.len() as f64 / 2.0;
+        let ranks = [(middle - half_width).floor(), (middle + half_width).ceil() - 1.0];
+        ranks.map(|rank| rank.max(0.0) as usize)
+    }
+
     fn at(&self, rank: usize) -> Duration {
+        Duration::from_secs_f64(self.seconds_at(rank))
+    }
+
+    /// Returns the time with the given rank in seconds, or the longest time if the rank is too high.
+    fn seconds_at(&self, rank: usize) -> f64 {
         let seconds = self.seconds.get(rank).or(self.seconds.last()).copied().unwrap_or(0.0);
-        Duration::from_secs_f64(seconds).max(Duration::from_nanos(1))
+        seconds.max(1e-9)
     }
 }
 

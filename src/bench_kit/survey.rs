@@ -1,6 +1,8 @@
 //! Survey: times of all benchmark cases on one device, and their rates as percentages of the
 //! device's peak rates.
 
+#[cfg(feature = "report")]
+use super::Record;
 use super::{Case, Sampling, SizeRange, Work, cases_where};
 use crate::{
     device::{AnyDevice, Device},
@@ -33,7 +35,8 @@ pub struct Timing {
     pub work: Work,
     /// Median time of one run of the kernel, with the operands on the device.
     pub time: Duration,
-    /// 95 % confidence interval of `time`.
+    /// Interval of `time`: the 95 % confidence interval of one pass or, in a report of several
+    /// passes, the interval that `Bench` describes.
     pub interval: [Duration; 2],
     /// Median time of one run of the kernel, including transfers of the operands and the result.
     pub time_with_transfers: Duration,
@@ -130,6 +133,26 @@ impl Survey {
         Ok(Self { device, element: T::DTYPE.name(), timings, peaks })
     }
 
+    /// Returns a record of each case, without limits.
+    #[cfg(feature = "report")]
+    pub(super) fn records(&self) -> Vec<Record> {
+        let record = |timing: &Timing| Record {
+            case: format!("{}/{}/{}/{}", timing.kernel, self.element, self.device, timing.size)
+                .replace(' ', "_"),
+            kernel: timing.kernel.into(),
+            element: self.element.into(),
+            device: self.device.clone(),
+            size: Some(timing.size as u64),
+            bytes: timing.work.bytes,
+            flops: timing.work.flops,
+            seconds: timing.time.as_secs_f64(),
+            interval: timing.interval.map(|time| time.as_secs_f64()),
+            limit_seconds: None,
+            fallback: timing.fallback,
+        };
+        self.timings.iter().map(record).collect()
+    }
+
     /// Returns a kernel's bandwidth as a share of the device's copy bandwidth, and the kernel's
     /// FLOP/s as a share of the device's GEMM rate. A share is `None` if the kernel, or the kernel
     /// that it is compared with, fell back to the host.
@@ -154,7 +177,7 @@ impl Survey {
 
 impl Peaks {
     /// Returns the peak rates of the native kernels among `timings`.
-    fn of(timings: &[Timing]) -> Self {
+    pub(super) fn of(timings: &[Timing]) -> Self {
         let peak = |kernel, rate: fn(&Timing) -> f64| {
             native(timings, kernel).map(rate).fold(0.0, f64::max)
         };
