@@ -8,7 +8,7 @@ use crate::{
     element::Element,
     host::{
         cache::{
-            cache_line::{CACHE_LINE, L1_ALIAS_BYTES, prefetch_after},
+            cache_line::{CACHE_LINE, CHUNK_ALIGN, L1_ALIAS_BYTES, prefetch_after},
             scratch::with_scratch,
         },
         simd::vectorized,
@@ -39,11 +39,10 @@ pub(crate) fn add_long_rows<A: Element + Float>(
     y: &mut [A],
 ) {
     let block = SUMS_BYTES / size_of::<A>();
-    // A single thread runs one task, which adds whole rows of `A` if the sums fit in L1.
-    let task = match workers.count() {
-        1 => y.len(),
-        _ => (GRAIN / x.len()).next_multiple_of(block / 4).max(block / 4),
-    };
+    // Each thread runs one task, which adds whole rows of `A` or long parts of rows, unless the
+    // tasks would be too short.
+    let even_len = y.len().div_ceil(workers.count());
+    let task = even_len.max(GRAIN / x.len()).next_multiple_of(CHUNK_ALIGN);
     workers.for_each_chunk(y, task, |i, y| {
         with_scratch((SUMS_BYTES + L1_ALIAS_BYTES) / size_of::<A>(), |scratch| {
             for (j, y) in y.chunks_mut(block).enumerate() {

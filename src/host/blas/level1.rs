@@ -3,17 +3,14 @@
 //! A vector is divided into tasks of [`GRAIN`] elements. The order of additions is fixed: each task
 //! adds elements in [`LANES`] × [`ACCUMULATOR_ROWS`] accumulators, and a tree reduction adds the
 //! accumulators. The sums of the tasks are added in task order. The portable loop [`accumulate`]
-//! defines the order of additions. For `f32` on AVX-512, bit-identical loops of
+//! defines the order of additions. For `f32` on AVX-512 and AVX2, bit-identical loops of
 //! [`x86::level1`](crate::host::blas::x86::level1) replace `accumulate`.
 
 #[cfg(target_arch = "x86_64")]
 use crate::cast::cast;
 use crate::cast::{cast_slice, cast_slice_mut};
 #[cfg(target_arch = "x86_64")]
-use crate::{
-    element::DType,
-    host::{blas::x86::level1 as avx512, simd::has_avx512},
-};
+use crate::{element::DType, host::blas::x86::level1 as x86};
 use crate::{
     element::Element,
     error::{Result, check_len, check_min_len},
@@ -24,6 +21,7 @@ use crate::{
                 zip_with_aligned_stores, zip_with_prefetch,
             },
             nontemporal::{bypasses_cache, copy_nontemporal},
+            residence::Residence,
         },
         reduction::tree::{ACCUMULATOR_ROWS, LANES, reduce_lanes, zero_padded},
         simd::{
@@ -42,11 +40,6 @@ use num_traits::{Float, Zero};
 /// second thread would cost more than it saves. The task length does not depend on the number of
 /// threads, so the order of additions does not either.
 const GRAIN: usize = 1 << 17;
-
-/// Length, in elements, from which an operand is assumed to exceed a core's private caches and is
-/// prefetched in software. For operands that fit in the private caches, prefetching costs more than
-/// it saves.
-const PREFETCH_MIN_LEN: usize = 4 * GRAIN;
 
 /// `y ← x`.
 ///
@@ -68,7 +61,7 @@ pub(crate) fn copy<T: Element>(workers: &Workers, x: &[T], y: &mut [T]) -> Resul
 #[inline(never)]
 fn copy_tasks<T: Element>(workers: &Workers, x: &[T], y: &mut [T]) {
     let (nontemporal, task) =
-        (bypasses_cache(y), workers.even_chunk_len(y.len(), GRAIN, CHUNK_ALIGN));
+        (bypasses_cache(2 * size_of_val(y)), workers.even_chunk_len(y.len(), GRAIN, CHUNK_ALIGN));
     workers.for_each_chunk(y, task, |i, y| {
         let x = &x[i * task..][..y.len()];
         if nontemporal { copy_nontemporal(x, y) } else { y.copy_from_slice(x) }
@@ -78,27 +71,23 @@ fn copy_tasks<T: Element>(workers: &Workers, x: &[T], y: &mut [T]) {
 /// `x ← α·x`.
 #[doc(alias = "caffe_scal")]
 pub(crate) fn scal<T: Element>(workers: &Workers, alpha: T::Acc, x: &mut [T]) -> Result<()> {
-    let (exceeds_cache, task) =
-        (bypasses_cache(x), workers.even_chunk_len(x.len(), GRAIN, CHUNK_ALIGN));
+    if is_wide::<T>() && x.len() <= GRAIN {
+        scale_slice(false, alpha, cast_slice_mut(x));
+    } else {
+        scale_tasks(workers, alpha, x);
+    }
+    Ok(())
+}
+
+/// Runs [`scal`] for operands that are longer than one task or have 16-bit elements. `scale_tasks`
+/// is not inlined, so that short calls need not save the registers that it uses.
+#[inline(never)]
+fn scale_tasks<T: Element>(workers: &Workers, alpha: T::Acc, x: &mut [T]) {
+    let prefetch = Residence::of(size_of_val(x), workers.count()).prefetches_updates();
+    let task = workers.even_chunk_len(x.len(), GRAIN, CHUNK_ALIGN);
     workers.for_each_chunk(x, task, |_, x| {
         if is_wide::<T>() {
-            return vectorized(
-                #[inline(always)]
-                |_| {
-                    if exceeds_cache {
-                        return with_prefetch(
-                            cast_slice_mut(x),
-                            #[inline(always)]
-                            |x| scale(alpha, x),
-                        );
-                    }
-                    with_aligned_stores(
-                        cast_slice_mut(x),
-                        #[inline(always)]
-                        |x| scale(alpha, x),
-                    );
-                },
-            );
+            return scale_slice(prefetch, alpha, cast_slice_mut(x));
         }
         let mut buffer = accumulator_buffer();
         for x in x.chunks_mut(CHUNK) {
@@ -110,7 +99,39 @@ pub(crate) fn scal<T: Element>(workers: &Workers, alpha: T::Acc, x: &mut [T]) ->
             });
         }
     });
-    Ok(())
+}
+
+/// `x ← α·x`, with software prefetch if `prefetch` is true.
+#[inline(always)]
+fn scale_slice<A: Element + Float>(prefetch: bool, alpha: A, x: &mut [A]) {
+    #[cfg(target_arch = "x86_64")]
+    if A::DTYPE == DType::F32
+        && x86::update_in_place(
+            prefetch,
+            cast_slice_mut(x),
+            #[inline(always)]
+            move |x| cast(alpha * cast::<f32, A>(x)),
+        )
+    {
+        return;
+    }
+    vectorized(
+        #[inline(always)]
+        |_| {
+            if prefetch {
+                return with_prefetch(
+                    x,
+                    #[inline(always)]
+                    |x| scale(alpha, x),
+                );
+            }
+            with_aligned_stores(
+                x,
+                #[inline(always)]
+                |x| scale(alpha, x),
+            );
+        },
+    );
 }
 
 #[inline(always)]
@@ -185,13 +206,13 @@ pub(crate) fn dot<T: Element>(workers: &Workers, x: &[T], y: &[T]) -> Result<T::
     check_len("dot", "y", x.len(), y.len())?;
     Ok(sum_tasks(
         workers,
-        x.len(),
+        (x.len(), 2 * size_of_val(x)),
         #[inline(always)]
-        |i, len, exceeds_cache| {
+        |i, len, prefetch| {
             let (x, y) = (task_slice(x, i, len), task_slice(y, i, len));
             if is_wide::<T>() {
                 return sum_slices::<T::Acc>(
-                    exceeds_cache,
+                    prefetch,
                     cast_slice(x),
                     cast_slice(y),
                     |fma, sum, x, y| fma.mul_add(x, y, sum),
@@ -236,7 +257,7 @@ pub(crate) fn dot_strided<T: Element>(
     if (incx, incy) == (1, 1) {
         return dot(workers, &x[..n], &y[..n]);
     }
-    Ok(sum_tasks(workers, n, |task, len, _| {
+    Ok(sum_tasks(workers, (n, 0), |task, len, _| {
         let (mut buffer_x, mut buffer_y) =
             (accumulator_buffer::<T::Acc>(), accumulator_buffer::<T::Acc>());
         let (start, end) = (task * GRAIN, task * GRAIN + len);
@@ -270,7 +291,8 @@ pub(crate) fn sumsq<T: Element>(workers: &Workers, x: &[T]) -> Result<T::Acc> {
 
 /// Returns `max |xᵢ|`. The maximum is 0 if `x` is empty, and NaN if an element is NaN.
 pub(crate) fn amax<T: Element>(workers: &Workers, x: &[T]) -> Result<T::Acc> {
-    let (tasks, exceeds_cache) = (x.len().div_ceil(GRAIN), x.len() >= PREFETCH_MIN_LEN);
+    let tasks = x.len().div_ceil(GRAIN);
+    let prefetch = tasks > 1 && Residence::of(size_of_val(x), workers.count()).prefetches_reads();
     let task = |i| {
         let x = task_slice(x, i, GRAIN.min(x.len() - i * GRAIN));
         vectorized(
@@ -278,7 +300,7 @@ pub(crate) fn amax<T: Element>(workers: &Workers, x: &[T]) -> Result<T::Acc> {
             |_| {
                 let f = |max, x: T::Acc, _| larger(max, x.abs());
                 if is_wide::<T>() {
-                    return accumulate(exceeds_cache, (cast_slice(x), cast_slice(x)), f, larger);
+                    return accumulate(prefetch, (cast_slice(x), cast_slice(x)), f, larger);
                 }
                 let mut buffer = accumulator_buffer();
                 let mut max = T::Acc::zero();
@@ -310,7 +332,7 @@ fn update_pairs<T: Element>(
     f: impl Fn(FmaMode, T::Acc, T::Acc) -> T::Acc + Copy + Send + Sync,
 ) {
     if is_wide::<T>() && y.len() <= GRAIN {
-        update_cached(cast_slice(x), cast_slice_mut(y), f);
+        update_wide(false, cast_slice(x), cast_slice_mut(y), f);
     } else {
         update_tasks(workers, reads_y, (x, y), f);
     }
@@ -325,13 +347,13 @@ fn update_tasks<T: Element>(
     (x, y): (&[T], &mut [T]),
     f: impl Fn(FmaMode, T::Acc, T::Acc) -> T::Acc + Copy + Send + Sync,
 ) {
-    let (exceeds_cache, task) =
-        (bypasses_cache(y), workers.even_chunk_len(y.len(), GRAIN, CHUNK_ALIGN));
+    let residence = Residence::of(2 * size_of_val(y), workers.count());
+    let task = workers.even_chunk_len(y.len(), GRAIN, CHUNK_ALIGN);
     workers.for_each_chunk(y, task, |i, y| {
         let x = &x[i * task..][..y.len()];
         if is_wide::<T>() {
-            let (x, y) = (cast_slice(x), cast_slice_mut(y));
-            return if exceeds_cache { update_prefetched(x, y, f) } else { update_cached(x, y, f) };
+            let prefetch = residence.prefetches_updates();
+            return update_wide(prefetch, cast_slice(x), cast_slice_mut(y), f);
         }
         let (mut buffer_x, mut buffer_y) = (accumulator_buffer(), accumulator_buffer());
         for (x, y) in x.chunks(CHUNK).zip(y.chunks_mut(CHUNK)) {
@@ -351,47 +373,38 @@ fn update_tasks<T: Element>(
     });
 }
 
-/// `yᵢ ← f(fma, xᵢ, yᵢ)` for operands that are in cache, or that the hardware prefetcher fetches
-/// fast enough.
+/// `yᵢ ← f(fma, xᵢ, yᵢ)`, with software prefetch if `prefetch` is true.
 #[inline(always)]
-fn update_cached<A: Element>(x: &[A], y: &mut [A], f: impl Fn(FmaMode, A, A) -> A + Copy) {
+fn update_wide<A: Element>(
+    prefetch: bool,
+    x: &[A],
+    y: &mut [A],
+    f: impl Fn(FmaMode, A, A) -> A + Copy,
+) {
     #[cfg(target_arch = "x86_64")]
-    if A::DTYPE == DType::F32 && has_avx512() {
-        // SAFETY: `has_avx512` detected the features that `update` enables.
-        return unsafe {
-            avx512::update(
-                cast_slice(x),
-                cast_slice_mut(y),
-                #[inline(always)]
-                move |x, y| cast(f(FmaMode::Hardware, cast(x), cast(y))),
-            );
-        };
+    if A::DTYPE == DType::F32
+        && x86::update(
+            prefetch,
+            cast_slice(x),
+            cast_slice_mut(y),
+            #[inline(always)]
+            move |x, y| cast(f(FmaMode::Hardware, cast(x), cast(y))),
+        )
+    {
+        return;
     }
     vectorized(
         #[inline(always)]
         move |fma| {
+            if prefetch {
+                return zip_with_prefetch(
+                    x,
+                    y,
+                    #[inline(always)]
+                    move |x, y| update_slice(fma, x, y, f),
+                );
+            }
             zip_with_aligned_stores(
-                x,
-                y,
-                #[inline(always)]
-                move |x, y| update_slice(fma, x, y, f),
-            );
-        },
-    );
-}
-
-/// `yᵢ ← f(fma, xᵢ, yᵢ)` for operands that exceed the caches, with software prefetch except in the
-/// AVX-512 loop.
-#[inline(always)]
-fn update_prefetched<A: Element>(x: &[A], y: &mut [A], f: impl Fn(FmaMode, A, A) -> A + Copy) {
-    #[cfg(target_arch = "x86_64")]
-    if A::DTYPE == DType::F32 && has_avx512() {
-        return update_cached(x, y, f);
-    }
-    vectorized(
-        #[inline(always)]
-        move |fma| {
-            zip_with_prefetch(
                 x,
                 y,
                 #[inline(always)]
@@ -408,15 +421,15 @@ fn update_slice<A: Element>(fma: FmaMode, x: &[A], y: &mut [A], f: impl Fn(FmaMo
     }
 }
 
-/// Splits `n` elements into tasks, and returns the sum of `body(task, len, exceeds_cache)` over all
-/// tasks, added in task order.
+/// Splits `n` elements into tasks, and returns the sum of `body(task, len, prefetch)` over all
+/// tasks, added in task order. The operands have `bytes` bytes in total.
 #[inline]
 fn sum_tasks<A: Element + Float>(
     workers: &Workers,
-    n: usize,
+    (n, bytes): (usize, usize),
     body: impl Fn(usize, usize, bool) -> A + Send + Sync,
 ) -> A {
-    if n <= GRAIN { body(0, n, false) } else { sum_many_tasks(workers, n, body) }
+    if n <= GRAIN { body(0, n, false) } else { sum_many_tasks(workers, (n, bytes), body) }
 }
 
 /// Runs [`sum_tasks`] for operands longer than one task. `sum_many_tasks` is not inlined, so that
@@ -424,11 +437,12 @@ fn sum_tasks<A: Element + Float>(
 #[inline(never)]
 fn sum_many_tasks<A: Element + Float>(
     workers: &Workers,
-    n: usize,
+    (n, bytes): (usize, usize),
     body: impl Fn(usize, usize, bool) -> A + Send + Sync,
 ) -> A {
-    let (tasks, exceeds_cache) = (n.div_ceil(GRAIN), n >= PREFETCH_MIN_LEN);
-    let task = |i| body(i, GRAIN.min(n - i * GRAIN), exceeds_cache);
+    let tasks = n.div_ceil(GRAIN);
+    let prefetch = Residence::of(bytes, workers.count()).prefetches_reads();
+    let task = |i| body(i, GRAIN.min(n - i * GRAIN), prefetch);
     if workers.count() == 1 {
         return (0..tasks).fold(A::zero(), |sum, i| sum + task(i));
     }
@@ -442,10 +456,10 @@ fn sum_elements<T: Element>(
     x: &[T],
     f: impl Fn(FmaMode, T::Acc, T::Acc, T::Acc) -> T::Acc + Copy + Send + Sync,
 ) -> T::Acc {
-    sum_tasks(workers, x.len(), |i, len, exceeds_cache| {
+    sum_tasks(workers, (x.len(), size_of_val(x)), |i, len, prefetch| {
         let x = task_slice(x, i, len);
         if is_wide::<T>() {
-            return sum_slices::<T::Acc>(exceeds_cache, cast_slice(x), cast_slice(x), f);
+            return sum_slices::<T::Acc>(prefetch, cast_slice(x), cast_slice(x), f);
         }
         let mut buffer = accumulator_buffer();
         let mut sum = T::Acc::zero();
@@ -459,45 +473,44 @@ fn sum_elements<T: Element>(
 
 /// Accumulates `f(fma, sum, xᵢ, yᵢ)` over all elements of `x` and `y`, which are equally long.
 /// `f(fma, sum, 0, 0)` must return `sum`, but may change the sign of a zero. `sum_slices`
-/// prefetches `x` if `exceeds_cache` is true.
+/// prefetches `x` if `prefetch` is true.
 #[inline(always)]
 fn sum_slices<A: Element + Float>(
-    exceeds_cache: bool,
+    prefetch: bool,
     x: &[A],
     y: &[A],
     f: impl Fn(FmaMode, A, A, A) -> A + Copy,
 ) -> A {
     // Add 0 to turn −0 into 0, because the sign of a zero sum otherwise depends on where zeros pad
     // the operands.
-    sum_slices_signed(exceeds_cache, x, y, f) + A::zero()
+    sum_slices_signed(prefetch, x, y, f) + A::zero()
 }
 
 /// Like [`sum_slices`], but a zero result may have either sign.
 #[inline(always)]
 fn sum_slices_signed<A: Element + Float>(
-    exceeds_cache: bool,
+    prefetch: bool,
     x: &[A],
     y: &[A],
     f: impl Fn(FmaMode, A, A, A) -> A + Copy,
 ) -> A {
     #[cfg(target_arch = "x86_64")]
-    if A::DTYPE == DType::F32 && has_avx512() {
-        // SAFETY: `has_avx512` detected the features that `sum` enables.
-        return cast(unsafe {
-            avx512::sum(
-                exceeds_cache,
-                cast_slice(x),
-                cast_slice(y),
-                #[inline(always)]
-                |sum, x, y| cast(f(FmaMode::Hardware, cast(sum), cast(x), cast(y))),
-            )
-        });
+    if A::DTYPE == DType::F32
+        && let Some(sum) = x86::sum(
+            prefetch,
+            cast_slice(x),
+            cast_slice(y),
+            #[inline(always)]
+            |sum, x, y| cast(f(FmaMode::Hardware, cast(sum), cast(x), cast(y))),
+        )
+    {
+        return cast(sum);
     }
     vectorized(
         #[inline(always)]
         |fma| {
             accumulate(
-                exceeds_cache,
+                prefetch,
                 (x, y),
                 #[inline(always)]
                 |sum, x, y| f(fma, sum, x, y),
@@ -509,7 +522,7 @@ fn sum_slices_signed<A: Element + Float>(
 
 /// Accumulates `f(accumulator, xᵢ, yᵢ)` over all elements of `x` and `y`, which are equally long,
 /// and combines the accumulators. Zeros pad both operands to whole blocks. `accumulate` prefetches
-/// `x` if `exceeds_cache` is true.
+/// `x` if `prefetch` is true.
 ///
 /// Element `i` belongs to accumulator `i` modulo the number of accumulators. If the first
 /// `peel_len` elements are peeled to align the loads, the assignment of elements to accumulators is
@@ -517,14 +530,14 @@ fn sum_slices_signed<A: Element + Float>(
 /// results are bit-identical for any alignment.
 #[inline(always)]
 fn accumulate<A: Element + Float>(
-    exceeds_cache: bool,
+    prefetch: bool,
     (x, y): (&[A], &[A]),
     f: impl Fn(A, A, A) -> A,
     combine: impl Fn(A, A) -> A,
 ) -> A {
     let mut sums = [[A::zero(); LANES]; ACCUMULATOR_ROWS];
     let peel_len = load_peel_len(x);
-    if peel_len == 0 && !exceeds_cache {
+    if peel_len == 0 && !prefetch {
         return reduce(accumulate_blocks::<_, false>(sums, x, y, f), combine);
     }
     let ((head_x, x), (head_y, y)) = (x.split_at(peel_len), y.split_at(peel_len));

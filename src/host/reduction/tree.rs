@@ -9,10 +9,7 @@
 use crate::cast::cast;
 use crate::cast::cast_slice;
 #[cfg(target_arch = "x86_64")]
-use crate::{
-    element::DType,
-    host::{reduction::x86::row_sums, simd::has_avx512},
-};
+use crate::{element::DType, host::reduction::x86};
 use crate::{
     element::Element,
     host::simd::{
@@ -64,7 +61,7 @@ pub(crate) struct Reducer<A, Map, Combine> {
     /// Function that combines two partial results: that of earlier elements with that of later
     /// elements.
     pub combine: Combine,
-    /// Whether `combine` is addition and `map(0)` is 0, as the AVX-512 code for sums of rows
+    /// Whether `combine` is addition and `map(0)` is 0, as the x86-64 code for sums of rows
     /// requires.
     #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
     pub is_sum: bool,
@@ -131,20 +128,19 @@ where
             return;
         }
         #[cfg(target_arch = "x86_64")]
-        if self.is_sum && T::DTYPE == DType::F32 && has_avx512() {
-            // SAFETY: the called function is compiled for processor features that `has_avx512` has
-            // detected.
-            return unsafe {
-                row_sums::sum_rows(
-                    cast_slice(x),
-                    extent,
-                    #[inline(always)]
-                    |x| cast((self.map)(cast(x))),
-                    y,
-                    #[inline(always)]
-                    |sum, y| store(cast(sum), y),
-                );
-            };
+        if self.is_sum
+            && T::DTYPE == DType::F32
+            && x86::sum_rows(
+                cast_slice(x),
+                extent,
+                #[inline(always)]
+                |x| cast((self.map)(cast(x))),
+                y,
+                #[inline(always)]
+                |sum, y| store(cast(sum), y),
+            )
+        {
+            return;
         }
         let x = cast_slice::<T, A>(x);
         vectorized(

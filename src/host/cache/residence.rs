@@ -1,0 +1,158 @@
+//! Sizes of the processor's caches, and the memory level from which a kernel reads its operands.
+
+use std::sync::LazyLock;
+
+/// Sizes of the caches in bytes, and the maker of the processor.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Caches {
+    /// Size of a core's L2 cache.
+    l2: usize,
+    /// Size of the L3 cache, or of the L2 cache if the processor has no L3 cache.
+    l3: usize,
+    /// Whether AMD made the processor.
+    is_amd: bool,
+}
+
+/// Sizes that are assumed if the processor does not report its caches.
+const DEFAULT_CACHES: Caches = Caches { l2: 1 << 20, l3: 32 << 20, is_amd: false };
+
+/// Smallest size in bytes of operands that are assumed to exceed an L3 cache of any size. Large L3
+/// caches belong to servers, whose cores and virtual machines share them.
+const MEMORY_MIN_BYTES: usize = 16 << 20;
+
+/// The memory level in which a kernel finds its operands if the operands were used shortly before.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Residence {
+    /// The operands fit in the L1 and L2 caches of the cores.
+    PrivateCaches,
+    /// The operands exceed the private caches, but may fit in the L3 cache.
+    L3,
+    /// The operands exceed all caches.
+    Memory,
+}
+
+impl Residence {
+    /// Returns the residence of operands of `bytes` bytes in total, which `threads` threads divide
+    /// among themselves.
+    pub(crate) fn of(bytes: usize, threads: usize) -> Self {
+        Caches::of_processor().residence(bytes, threads)
+    }
+
+    /// Returns whether a kernel that only reads its operands is faster with software prefetch.
+    ///
+    /// Without software prefetch, processors of both makers do not fetch early enough from the L3
+    /// cache. For operands in memory, software prefetch makes the measured Xeons faster, but delays
+    /// the hardware prefetchers of Zen 5.
+    pub(crate) fn prefetches_reads(self) -> bool {
+        match self {
+            Self::PrivateCaches => false,
+            Self::L3 => true,
+            Self::Memory => !is_amd(),
+        }
+    }
+
+    /// Returns whether a kernel that reads and writes an operand is faster with software prefetch.
+    pub(crate) fn prefetches_updates(self) -> bool {
+        self == if is_amd() { Self::L3 } else { Self::Memory }
+    }
+}
+
+/// Returns whether AMD made the processor.
+pub(crate) fn is_amd() -> bool {
+    Caches::of_processor().is_amd
+}
+
+impl Caches {
+    fn of_processor() -> Self {
+        static CACHES: LazyLock<Caches> =
+            LazyLock::new(|| Caches::detect().unwrap_or(DEFAULT_CACHES));
+        *CACHES
+    }
+
+    /// Operands of at least half the L3 cache count as operands in memory, because other data and
+    /// other cores also use the L3 cache.
+    fn residence(self, bytes: usize, threads: usize) -> Residence {
+        if bytes >= (self.l3 / 2).min(MEMORY_MIN_BYTES) {
+            Residence::Memory
+        } else if bytes > self.l2.saturating_mul(threads) {
+            Residence::L3
+        } else {
+            Residence::PrivateCaches
+        }
+    }
+
+    /// Returns the caches that the processor reports by the instruction CPUID.
+    #[cfg(target_arch = "x86_64")]
+    fn detect() -> Option<Self> {
+        use std::arch::x86_64::{__cpuid, __cpuid_count};
+        /// Words of the maker's name `AuthenticAMD`.
+        const AMD: [u32; 3] = [0x6874_7541, 0x6974_6e65, 0x444d_4163];
+        /// Bit of leaf 8000_0001h: the processor has the leaf that describes its caches.
+        const TOPOLOGY_EXTENSIONS: u32 = 1 << 22;
+        let basic = __cpuid(0);
+        let is_amd = [basic.ebx, basic.edx, basic.ecx] == AMD;
+        let leaf = if !is_amd {
+            (basic.eax >= 4).then_some(4)
+        } else {
+            let has_leaf = __cpuid(0x8000_0000).eax >= 0x8000_001d
+                && __cpuid(0x8000_0001).ecx & TOPOLOGY_EXTENSIONS != 0;
+            has_leaf.then_some(0x8000_001d)
+        }?;
+        let size_of_level = |level| {
+            let caches = (0..8).map(|i| __cpuid_count(leaf, i)).take_while(|c| c.eax & 31 != 0);
+            let data_or_unified = caches.filter(|c| c.eax & 31 != 2);
+            let sizes = data_or_unified.filter(|c| c.eax >> 5 & 7 == level).map(|c| {
+                let (ways, partitions) = ((c.ebx >> 22) + 1, (c.ebx >> 12 & 0x3ff) + 1);
+                let (line, sets) = ((c.ebx & 0xfff) + 1, u64::from(c.ecx) + 1);
+                (u64::from(ways) * u64::from(partitions) * u64::from(line) * sets) as usize
+            });
+            sizes.max()
+        };
+        let l2 = size_of_level(2)?;
+        Some(Self { l2, l3: size_of_level(3).unwrap_or(l2), is_amd })
+    }
+
+    #[cfg(not(target_arch = "x86_64"))]
+    fn detect() -> Option<Self> {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn residence_follows_from_the_sizes_of_the_caches() {
+        let zen = Caches { l2: 1 << 20, l3: 32 << 20, is_amd: true };
+        let xeon = Caches { l2: 2 << 20, l3: 260 << 20, is_amd: false };
+        let small = Caches { l2: 256 << 10, l3: 4 << 20, is_amd: false };
+        let levels = |bytes: usize, threads: usize| {
+            [zen, xeon, small].map(|caches| caches.residence(bytes, threads))
+        };
+        use Residence::{L3, Memory, PrivateCaches};
+        assert_eq!(levels(256 << 10, 1), [PrivateCaches; 3]);
+        assert_eq!(levels(1 << 20, 1), [PrivateCaches, PrivateCaches, L3]);
+        assert_eq!(levels((1 << 20) + 4, 1), [L3, PrivateCaches, L3]);
+        assert_eq!(levels((1 << 20) + 4, 2), [PrivateCaches, PrivateCaches, L3]);
+        assert_eq!(levels((16 << 20) - 4, 1), [L3, L3, Memory]);
+        assert_eq!(levels(16 << 20, 1), [Memory; 3]);
+    }
+
+    /// Linux reports the caches in `/sys`, from the same instruction but by its own code.
+    #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+    #[test]
+    fn detected_sizes_are_those_of_the_operating_system() {
+        let read = |index: usize, name: &str| {
+            let path = format!("/sys/devices/system/cpu/cpu0/cache/index{index}/{name}");
+            std::fs::read_to_string(path).ok()
+        };
+        let size = |level: &str| {
+            let index = (0..8).find(|&i| read(i, "level").is_some_and(|l| l.trim() == level))?;
+            read(index, "size")?.trim().strip_suffix('K')?.parse::<usize>().ok()
+        };
+        let (Some(caches), Some(l2)) = (Caches::detect(), size("2")) else { return };
+        assert_eq!(caches.l2, l2 << 10);
+        assert_eq!(caches.l3, size("3").unwrap_or(l2) << 10);
+    }
+}

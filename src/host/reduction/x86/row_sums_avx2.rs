@@ -1,0 +1,105 @@
+//! Sums of rows of `f32` with AVX2. Results are bit-identical to those of `Reducer::reduce_slice`.
+
+use std::{
+    arch::x86_64::{
+        __m256, _mm256_add_ps, _mm256_castpd_ps, _mm256_castps_pd, _mm256_loadu_ps,
+        _mm256_loadu_si256, _mm256_maskload_ps, _mm256_permute2f128_ps, _mm256_setzero_ps,
+        _mm256_shuffle_ps, _mm256_unpackhi_pd, _mm256_unpacklo_pd,
+    },
+    mem::transmute,
+};
+
+/// Number of `f32` elements in an AVX2 vector.
+const WIDTH: usize = 8;
+
+/// Number of vectors that a row is accumulated in: two rows of sixteen lanes.
+const VECTORS: usize = 4;
+
+/// Number of rows whose partial sums are reduced together. The sums of `GROUP` rows fill a vector.
+const GROUP: usize = 8;
+
+/// Calls `store(Σ map(x[i·extent + j]), y[i])` for each row `i` of `extent` elements. `extent` must
+/// not be 0, and `map(0)` must be 0.
+#[target_feature(enable = "avx2,fma")]
+pub(crate) fn sum_rows<Y>(
+    x: &[f32],
+    extent: usize,
+    map: impl Fn(f32) -> f32 + Copy,
+    y: &mut [Y],
+    store: impl Fn(f32, &mut Y),
+) {
+    for (y, i) in y.chunks_mut(GROUP).zip((0..).step_by(GROUP)) {
+        let mut lanes = [_mm256_setzero_ps(); GROUP];
+        for (row, lanes) in lanes[..y.len()].iter_mut().enumerate() {
+            *lanes = row_to_lanes(&x[(i + row) * extent..][..extent], map);
+        }
+        y.iter_mut().zip(reduce_rows(lanes)).for_each(|(y, sum)| store(sum, y));
+    }
+}
+
+/// Returns a vector of partial sums of the row `x`, after the first rounds of the tree reduction.
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+fn row_to_lanes(x: &[f32], map: impl Fn(f32) -> f32 + Copy) -> __m256 {
+    let mut sums = [_mm256_setzero_ps(); VECTORS];
+    let (blocks, rest) = x.as_chunks::<{ VECTORS * WIDTH }>();
+    for x in blocks {
+        for (sum, x) in sums.iter_mut().zip(x.as_chunks::<WIDTH>().0) {
+            // SAFETY: `x` holds a vector, and the load needs no alignment.
+            *sum = add_mapped(*sum, unsafe { _mm256_loadu_ps(x.as_ptr()) }, map);
+        }
+    }
+    for (sum, x) in sums.iter_mut().zip(rest.chunks(WIDTH)) {
+        *sum = add_mapped(*sum, load_first(x), map);
+    }
+    let [a, b, c, d] = sums;
+    _mm256_add_ps(_mm256_add_ps(a, c), _mm256_add_ps(b, d))
+}
+
+/// Returns the elements of `x`, followed by zeros.
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+fn load_first(x: &[f32]) -> __m256 {
+    const MASKS: [i32; 2 * WIDTH] = [-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0];
+    let mask = &MASKS[WIDTH - x.len()..][..WIDTH];
+    // SAFETY: `mask` holds a vector, and selects only the elements of `x`.
+    unsafe { _mm256_maskload_ps(x.as_ptr(), _mm256_loadu_si256(mask.as_ptr().cast())) }
+}
+
+/// Returns `sumᵢ + map(xᵢ)` for each lane.
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+fn add_mapped(sum: __m256, x: __m256, map: impl Fn(f32) -> f32) -> __m256 {
+    // SAFETY: both types have the same size, and any bit pattern is valid for both.
+    let mut x: [f32; WIDTH] = unsafe { transmute(x) };
+    for x in &mut x {
+        *x = map(*x);
+    }
+    // SAFETY: both types have the same size, and any bit pattern is valid for both.
+    _mm256_add_ps(sum, unsafe { transmute::<[f32; WIDTH], __m256>(x) })
+}
+
+/// Returns the sum of the lanes of each row, added in the order of `reduce_lanes`. Each addition
+/// instruction adds lanes of two rows.
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+fn reduce_rows(rows: [__m256; GROUP]) -> [f32; GROUP] {
+    let mut sums4 = [_mm256_setzero_ps(); 4];
+    for (i, out) in sums4.iter_mut().enumerate() {
+        let (a, b) = (rows[i], rows[i + 4]);
+        *out = _mm256_add_ps(
+            _mm256_permute2f128_ps::<0x20>(a, b),
+            _mm256_permute2f128_ps::<0x31>(a, b),
+        );
+    }
+    let mut sums2 = [_mm256_setzero_ps(); 2];
+    for (i, out) in sums2.iter_mut().enumerate() {
+        let (a, b) = (_mm256_castps_pd(sums4[2 * i]), _mm256_castps_pd(sums4[2 * i + 1]));
+        let (low, high) = (_mm256_unpacklo_pd(a, b), _mm256_unpackhi_pd(a, b));
+        *out = _mm256_add_ps(_mm256_castpd_ps(low), _mm256_castpd_ps(high));
+    }
+    let [a, b] = sums2;
+    let sums = _mm256_add_ps(_mm256_shuffle_ps::<0x88>(a, b), _mm256_shuffle_ps::<0xdd>(a, b));
+    // SAFETY: both types have the same size, and any bit pattern is valid for both.
+    unsafe { transmute(sums) }
+}
