@@ -9,7 +9,7 @@ use crate::{
             blocking::{panel_len, workspace_len},
             macro_kernel::PackedGemm,
             packing::{PackSource, StridedSource},
-            unpacked::{UnpackedGemm, unpacked_is_faster},
+            unpacked::{UnpackedGemm, streaming_is_faster, unpacked_is_faster},
         },
         cache::scratch::with_scratch,
         simd::{dispatch::SimdScalar, level::SimdLevel},
@@ -20,8 +20,11 @@ use crate::{
 /// Code path of a GEMM: packed or unpacked. All threads of one GEMM take the same code path.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum GemmPath {
-    /// Unpacked GEMM: the kernels read both operands in place.
+    /// Unpacked GEMM: the kernels read both operands in place. If both are transposed, the kernels
+    /// read a transposed copy of `B`.
     Unpacked,
+    /// Unpacked GEMM whose `B` exceeds L1: the kernel multiplies a few rows of `B` at a time.
+    Streamed,
     /// Packed GEMM: both operands are copied into panels. At the portable SIMD level, the crate
     /// `matrixmultiply` packs the operands.
     Packed,
@@ -31,10 +34,14 @@ impl GemmPath {
     /// Returns the code path that was faster in measurements of GEMMs with shapes similar to that
     /// of `op`.
     pub(crate) fn choose<S: SimdScalar>(op: &Gemm<S>) -> Self {
-        if unpacked_is_faster(op) { Self::Unpacked } else { Self::Packed }
+        match () {
+            () if unpacked_is_faster(op) => Self::Unpacked,
+            () if streaming_is_faster(op) => Self::Streamed,
+            () => Self::Packed,
+        }
     }
 
-    /// Computes one GEMM on the calling thread. `Unpacked` supports at most one transposed operand.
+    /// Computes one GEMM on the calling thread. `Streamed` supports no transposed `B`.
     ///
     /// # Safety
     /// [`Gemm::check`] accepts the lengths of `a` and `b`. `c` is valid for reads and writes of all
@@ -46,9 +53,16 @@ impl GemmPath {
         // is valid.
         unsafe {
             match self {
-                Self::Unpacked => {
+                Self::Unpacked if (op.trans_a, op.trans_b) == (Transpose::Yes, Transpose::Yes) => {
+                    with_row_major(&StridedSource::for_b(op.trans_b, b, op.ldb), op, |matrix| {
+                        let op = Gemm { trans_b: Transpose::No, ldb: op.n, ..*op };
+                        self.run(&op, a, matrix, c);
+                    });
+                }
+                Self::Unpacked | Self::Streamed => {
                     let (trans_a, trans_b, batch) = (op.trans_a, op.trans_b, BatchStrides::ONE);
-                    S::dispatch(UnpackedGemm { trans_a, trans_b, p: &p, batch });
+                    let streamed = self == Self::Streamed;
+                    S::dispatch(UnpackedGemm { trans_a, trans_b, streamed, p: &p, batch });
                 }
                 Self::Packed if SimdLevel::current() == SimdLevel::Portable => {
                     matrixmultiply_gemm(op.trans_a, op.trans_b, &p);
@@ -61,6 +75,15 @@ impl GemmPath {
             }
         }
     }
+}
+
+/// Calls `body` with a copy of the k×n matrix `op(B)` in row-major order. `b` supplies `op(B)`.
+fn with_row_major<S: SimdScalar>(b: &dyn PackSource<S>, op: &Gemm<S>, body: impl FnOnce(&[S])) {
+    with_scratch(panel_len(op.n, op.k, op.n), |matrix: &mut [S]| {
+        // Packing all n columns into one micro-panel yields a matrix in row-major order.
+        b.pack(0..op.n, 0..op.k, op.n, matrix);
+        body(matrix);
+    });
 }
 
 /// Computes a packed GEMM on the calling thread. `b` supplies `op(B)`, and `bias` has one element
@@ -87,10 +110,7 @@ pub(crate) unsafe fn gemm_with_pack_source<S: SimdScalar>(
             let p = &RawGemm { bias, ..RawGemm::new(op, a, &[], c) };
             return gemm_in_panels(&source, Some(a_strides(op)), b, p);
         }
-        with_scratch(panel_len(op.n, op.k, op.n), |matrix: &mut [S]| {
-            // Packing all n columns of `op(B)` into one micro-panel yields `op(B)` in row-major
-            // order.
-            b.pack(0..op.n, 0..op.k, op.n, matrix);
+        with_row_major(b, op, |matrix| {
             let p = RawGemm { ldb: op.n, ..RawGemm::new(op, a, matrix, c) };
             matrixmultiply_gemm(op.trans_a, Transpose::No, &p);
         });

@@ -10,18 +10,21 @@
 //! for_each_part                        partition.rs   a range of rows or columns of C per thread
 //!   │
 //!   ├─► Unpacked   read A and B in place ──► micro-kernel or dot kernel      kernel::unpacked
+//!   ├─► Streamed   read A and a few rows of B at a time ──► micro-kernel     kernel::unpacked
 //!   ├─► Packed     pack A and B into panels ──► micro-kernel                 kernel::macro_kernel
 //!   └─► Amx        pack A and B into tiles ──► AMX micro-kernel ──► round    x86::amx
 //! ```
 //!
 //! - `Unpacked` computes GEMMs with a small `B`, or with few rows of `A` and a transposed `B`.
-//! - `Packed` computes all GEMMs for which neither `Unpacked` nor `Amx` is faster. At the portable
+//! - `Streamed` computes GEMMs with few rows of `A` and a large, untransposed `B`.
+//! - `Packed` computes all GEMMs for which no other code path is faster. At the portable
 //!   SIMD level, `matrixmultiply` replaces the macro-kernel.
 //! - `Amx` computes large GEMMs of 16-bit elements. `Unpacked` and `Packed` widen 16-bit elements
 //!   to `f32`. Every code path rounds each element of `C` once.
 //!
-//! GEMM results are bit-identical for any number of threads, because KC depends on k alone, and an
-//! element of `C` is computed by the same operations in any tile.
+//! GEMM results are bit-identical for any number of threads, because the code path depends on the
+//! whole GEMM, KC depends on k alone, and an element of `C` is computed by the same operations in
+//! any tile.
 
 pub(crate) mod output_tiles;
 pub(crate) mod partition;
@@ -52,7 +55,7 @@ use crate::{
         simd::dispatch::SimdScalar,
         threads::Workers,
     },
-    op::{Gemm, GemmBatch},
+    op::{Gemm, GemmBatch, Transpose},
 };
 use num_traits::Zero;
 
@@ -236,10 +239,12 @@ pub(crate) fn gemm_batched<T: Element>(
     })
 }
 
-/// Returns whether [`gemm`] computes `op` with [`UnpackedGemm`].
+/// Returns whether [`gemm`] computes `op` with one [`UnpackedGemm`] of the operands in memory,
+/// without streaming `B`.
 fn is_unpacked<T: Element>(op: &Gemm<T>) -> bool {
     let gemv = op.m == 1 || op.n == 1;
-    if gemv || op.k == 0 || op.alpha.is_zero() {
+    let copies_b = (op.trans_a, op.trans_b) == (Transpose::Yes, Transpose::Yes);
+    if gemv || copies_b || op.k == 0 || op.alpha.is_zero() {
         return false;
     }
     match T::DTYPE {
@@ -270,7 +275,7 @@ fn gemm_batched_unpacked<T: Element>(
         let (trans_a, trans_b) = (op.trans_a, op.trans_b);
         // SAFETY: `GemmBatch::check` passed, so the slices hold the operands of all `batch.count`
         // GEMMs; `c` is borrowed exclusively.
-        unsafe { S::dispatch(UnpackedGemm { trans_a, trans_b, p, batch }) };
+        unsafe { S::dispatch(UnpackedGemm { trans_a, trans_b, streamed: false, p, batch }) };
     }
     let GemmBatch { stride_a, stride_b, stride_c, .. } = *batch;
     // Round up, because the last output matrix in `c` may be shorter than `stride_c`.

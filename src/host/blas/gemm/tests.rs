@@ -2,7 +2,7 @@ use super::*;
 use crate::{
     element,
     host::{
-        blas::kernel::{blocking::kc, indirect_packing::CopySpan},
+        blas::kernel::{blocking::kc, indirect_packing::CopySpan, unpacked::STREAMED_ROWS},
         simd::level::{SimdLevel, with_each_simd_level},
         testing::{
             for_each_element, fractions, integers, op_element, operand, rounded, threads, wide,
@@ -15,7 +15,7 @@ use proptest::prelude::*;
 
 const TRANSPOSES: [(Transpose, Transpose); 4] = [(No, No), (No, Yes), (Yes, No), (Yes, Yes)];
 
-const SHAPES: [(usize, usize, usize); 17] = [
+const SHAPES: [(usize, usize, usize); 18] = [
     (0, 3, 3),
     (3, 0, 3),
     (3, 3, 0),
@@ -35,6 +35,8 @@ const SHAPES: [(usize, usize, usize); 17] = [
     (5, 420, 400),
     (1560, 17, 6),
     (22, 17, 1024),
+    // A GEMM that streams `B` in several blocks of rows and columns.
+    (3, 530, 62),
 ];
 
 /// Returns each small GEMM shape with all four combinations of transposes, but each large shape
@@ -147,6 +149,7 @@ pub(crate) fn gemm_is_bit_identical_on_any_number_of_threads<T: Element>() {
         (129, 300, 70, Yes, No, 0.3),
         (300, 27, 257, No, Yes, 1.0),
         (34, 200, 400, No, No, 0.3),
+        (20, 400, 700, Yes, No, 0.3),
         // If the partition did not avoid single rows, one of two threads would get 32 rows and the
         // other thread 1 row.
         (33, 10, 7000, Yes, No, 1.0),
@@ -314,15 +317,16 @@ fn check_every_kernel<S: SimdScalar>() {
         let op = op.alpha(S::from_f64(0.7)).beta(S::from_f64(1.3));
         let (a, b) = (fractions::<S>(1, m * k), fractions::<S>(2, k * n));
         let c0 = fractions::<S>(3, m * n);
-        for path in [GemmPath::Unpacked, GemmPath::Packed] {
-            if path == GemmPath::Unpacked && (trans_a, trans_b) == (Yes, Yes) {
+        for path in [GemmPath::Unpacked, GemmPath::Streamed, GemmPath::Packed] {
+            if path == GemmPath::Streamed && trans_b == Yes {
                 continue;
             }
             let mut c = c0.clone();
             // SAFETY: the operands have the lengths that `op` requires.
             unsafe { path.run(&op, &a, &b, c.as_mut_ptr()) };
             let kc = match path {
-                GemmPath::Unpacked if trans_b == No => k,
+                GemmPath::Unpacked if trans_b == No || trans_a == Yes => k,
+                GemmPath::Streamed => STREAMED_ROWS,
                 GemmPath::Packed if SimdLevel::current() != SimdLevel::Portable => kc::<S>(k),
                 _ => {
                     assert_within_rounding(&op, &a, &b, &c0, &wide(&c));

@@ -25,6 +25,12 @@ use std::ops::Range;
 /// for the hardware prefetcher to detect the access pattern.
 const PACK_PREFETCH_ROWS: usize = 6;
 
+/// Number of micro-panels that packing by copying writes at a time. A step of each micro-panel is in
+/// a cache line of its own. These lines can be a multiple of 4 KiB apart, and then fall in the same
+/// set of the L1 cache, which has at least 8 ways on processors with AVX2. The lines are also on
+/// different pages.
+const COPIED_MICRO_PANELS: usize = 8;
+
 /// Prefetch distance, in bytes, for packing by transposition. Packing a micro-panel reads more rows
 /// at a time than the hardware prefetcher tracks.
 pub(crate) const PACK_PREFETCH_BYTES: usize = 256;
@@ -130,36 +136,30 @@ impl<T: Element<Acc = S>, S: SimdScalar> StridedPack<'_, T, S> {
     unsafe fn copy<V: SimdVector<Scalar = S>>(self) {
         let Self { x, ld, mn, panel_dim, k, panel, .. } = self;
         let (x, panel) = (x.as_ptr(), panel.as_mut_ptr());
-        // SAFETY: the processor supports the vector type `V`.
-        let (vectors, tail_mask) =
-            (panel_dim / V::WIDTH, unsafe { V::mask(0, panel_dim % V::WIDTH) });
-        // The outer loop visits the source rows, so that memory is read sequentially.
-        for i in 0..k {
-            let x = x.wrapping_add(i * ld);
-            for first in (0..mn).step_by(panel_dim) {
-                let (x, step) =
-                    (x.wrapping_add(first), panel.wrapping_add(first * k + i * panel_dim));
-                // SAFETY: loads end at element `mn` of a source row, and stores end at element
-                // `panel_dim` of a step.
-                unsafe {
-                    if mn - first < panel_dim {
-                        for j in (0..panel_dim).step_by(V::WIDTH) {
-                            let count = V::WIDTH.min((mn - first).saturating_sub(j));
-                            let vector = V::load_as(x.wrapping_add(j), count);
-                            vector.store_first(step.add(j), V::WIDTH.min(panel_dim - j));
-                        }
-                        continue;
-                    }
-                    for j in 0..vectors {
-                        let x = x.wrapping_add(j * V::WIDTH);
-                        V::prefetch(x.wrapping_add(PACK_PREFETCH_ROWS * ld).cast());
-                        V::load_as(x, V::WIDTH).store(step.add(j * V::WIDTH));
-                    }
-                    if vectors * V::WIDTH < panel_dim {
-                        let x = x.wrapping_add(vectors * V::WIDTH);
-                        V::prefetch(x.wrapping_add(PACK_PREFETCH_ROWS * ld).cast());
-                        let vector = V::load_as(x, panel_dim - vectors * V::WIDTH);
-                        vector.store_masked(step.add(vectors * V::WIDTH), tail_mask);
+        let whole = mn / panel_dim * panel_dim;
+        for first in (0..whole).step_by(COPIED_MICRO_PANELS * panel_dim) {
+            let count = COPIED_MICRO_PANELS.min((whole - first) / panel_dim);
+            let (x, panel) = (x.wrapping_add(first), panel.wrapping_add(first * k));
+            // SAFETY: `x` holds the columns of `count` micro-panels from `first` on, and `panel`
+            // holds these micro-panels.
+            unsafe {
+                if panel_dim < V::WIDTH {
+                    copy_micro_panels::<T, V, false>((x, ld), k, (panel, panel_dim), count);
+                } else {
+                    copy_micro_panels::<T, V, true>((x, ld), k, (panel, panel_dim), count);
+                }
+            }
+        }
+        if whole < mn {
+            for i in 0..k {
+                let (x, step) = (x.wrapping_add(i * ld + whole), whole * k + i * panel_dim);
+                for j in (0..panel_dim).step_by(V::WIDTH) {
+                    // SAFETY: loads end at element `mn` of a source row, and stores end at element
+                    // `panel_dim` of a step.
+                    unsafe {
+                        let count = V::WIDTH.min((mn - whole).saturating_sub(j));
+                        let vector = V::load_as(x.wrapping_add(j), count);
+                        vector.store_first(panel.add(step + j), V::WIDTH.min(panel_dim - j));
                     }
                 }
             }
@@ -224,6 +224,54 @@ impl<T: Element<Acc = S>, S: SimdScalar> StridedPack<'_, T, S> {
                         V::transpose(sources, steps.add(square), panel_dim);
                     }
                 }
+            }
+        }
+    }
+}
+
+/// Copies `k` rows of a matrix with rows `ld` elements apart into `count` micro-panels of
+/// `panel_dim` columns. `WHOLE_VECTORS` says whether `panel_dim` is at least the vector width.
+///
+/// # Safety
+/// The processor supports the vector type `V`. `x` is valid for reads of `k` rows of
+/// `count`·`panel_dim` elements, and `panel` for writes of the micro-panels.
+#[inline(always)]
+unsafe fn copy_micro_panels<T, V, const WHOLE_VECTORS: bool>(
+    (x, ld): (*const T, usize),
+    k: usize,
+    (panel, panel_dim): (*mut V::Scalar, usize),
+    count: usize,
+) where
+    T: Element<Acc = V::Scalar>,
+    V: SimdVector,
+{
+    // SAFETY: the mask selects the elements after the last whole vector of a step, so no load and no
+    // store exceeds the `panel_dim` elements of a step.
+    unsafe {
+        let vectors = if WHOLE_VECTORS { panel_dim / V::WIDTH } else { 0 };
+        let tail_start = vectors * V::WIDTH;
+        let tail = panel_dim - tail_start;
+        let tail_mask = V::mask(0, tail);
+        for i in 0..k {
+            let (mut x, mut step) = (x.add(i * ld), panel.add(i * panel_dim));
+            for _ in 0..count {
+                for j in 0..vectors {
+                    let x = x.wrapping_add(j * V::WIDTH);
+                    V::prefetch(x.wrapping_add(PACK_PREFETCH_ROWS * ld).cast());
+                    V::load_as(x, V::WIDTH).store(step.add(j * V::WIDTH));
+                }
+                if tail > 0 {
+                    let x = x.wrapping_add(tail_start);
+                    V::prefetch(x.wrapping_add(PACK_PREFETCH_ROWS * ld).cast());
+                    let vector = if is_wide::<T>() {
+                        V::load_masked(x.cast(), tail_mask)
+                    } else {
+                        V::load_as(x, tail)
+                    };
+                    vector.store_masked(step.add(tail_start), tail_mask);
+                }
+                x = x.wrapping_add(panel_dim);
+                step = step.wrapping_add(k * panel_dim);
             }
         }
     }

@@ -1,13 +1,15 @@
 //! GEMM without packing: kernels that read both operands in place.
 //!
-//! Packing costs more than it saves if an operand is reused only a few times, or stays in cache.
+//! Packing costs more than it saves if an operand is reused only a few times, or stays in cache. A
+//! `B` that exceeds L1 is streamed: the micro-kernel multiplies a few rows of `B` at a time.
 //!
 //! - If `B` is not transposed, the micro-kernel adds multiples of rows of `B` to rows of `C`, in
 //!   the order of k.
 //! - If only `B` is transposed, the dot kernel multiplies rows of `A` by rows of `B`.
 //!
-//! Neither the micro-kernel nor the dot kernel supports two transposed operands. Each kernel
-//! computes every element of `C` by the same sequence of operations, in any tile.
+//! Neither the micro-kernel nor the dot kernel supports two transposed operands, so the caller
+//! transposes such a `B` first. Each kernel computes every element of `C` by the same sequence of
+//! operations, in any tile.
 
 use crate::cast::{cast_slice, cast_slice_mut};
 use crate::{
@@ -25,12 +27,26 @@ use crate::{
     },
     op::{Gemm, Transpose},
 };
+use num_traits::One;
 
 /// Smallest n, in vectors, at which rows of `B` are read with aligned loads.
 const ALIGN_MIN_VECTORS: usize = 16;
 
 /// Largest size of `B`, in elements, at which most of `B` stays in L1.
 const L1_B_MAX_LEN: usize = 1 << 14;
+
+/// Largest m at which streaming an untransposed `B` that exceeds L1 was faster than packing, at all
+/// sizes of `B`, for `f32` and `f64`, with AVX-512 and AVX2 (decision 49).
+const STREAMED_MAX_M: usize = 24;
+
+/// Number of rows of a streamed `B` that the micro-kernel multiplies at a time. The partial sums stay
+/// in `C` between two blocks of rows. In larger blocks, rows a multiple of 4 KiB apart evict one
+/// another from L1.
+pub(crate) const STREAMED_ROWS: usize = 32;
+
+/// Number of columns of a streamed `B` after which the next rows follow, so that a block of rows,
+/// and the rows of `C`, stay in L2.
+const STREAMED_COLUMNS: usize = 512;
 
 /// Returns whether unpacked kernels were faster than packing in measurements of GEMMs with shapes
 /// similar to that of `op`.
@@ -42,8 +58,15 @@ pub(crate) fn unpacked_is_faster<S: Element>(op: &Gemm<S>) -> bool {
         (Transpose::No, Transpose::Yes) => {
             op.k >= 32 && op.k >= 12 * op.m && (op.m * op.n <= 1024 || op.m <= 16)
         }
-        (Transpose::Yes, Transpose::Yes) => false,
+        // Transposing a small `B` costs less time than packing both operands.
+        (Transpose::Yes, Transpose::Yes) => op.k * op.n < L1_B_MAX_LEN,
     }
+}
+
+/// Returns whether streaming `B` was faster than packing in measurements of GEMMs with shapes
+/// similar to that of `op`.
+pub(crate) fn streaming_is_faster<S: Element>(op: &Gemm<S>) -> bool {
+    op.trans_b == Transpose::No && op.m <= STREAMED_MAX_M && op.k * op.n >= L1_B_MAX_LEN
 }
 
 /// Calls `$multiply` for each GEMM of the batch `$batch`, in a separate function that is compiled
@@ -69,6 +92,9 @@ macro_rules! outlined {
 pub(crate) struct UnpackedGemm<'a, S> {
     pub(crate) trans_a: Transpose,
     pub(crate) trans_b: Transpose,
+    /// Whether an untransposed `B` is streamed. The choice must not depend on the number of threads
+    /// that share a GEMM, because it determines the order of additions.
+    pub(crate) streamed: bool,
     pub(crate) p: &'a RawGemm<S>,
     pub(crate) batch: BatchStrides,
 }
@@ -125,22 +151,50 @@ impl<S: Copy> UnpackedGemm<'_, S> {
         unsafe {
             match mr {
                 12 if V::HAS_32_REGISTERS => {
-                    outlined!(V, self, |p| multiply_tiles::<V, 12>(p, strides::<S, TRANS_A>(p)))
+                    outlined!(V, self, |p| multiply_tiles::<V, 12>(
+                        p,
+                        strides::<S, TRANS_A>(p),
+                        self.streamed
+                    ))
                 }
                 10 if V::HAS_32_REGISTERS => {
-                    outlined!(V, self, |p| multiply_tiles::<V, 10>(p, strides::<S, TRANS_A>(p)))
+                    outlined!(V, self, |p| multiply_tiles::<V, 10>(
+                        p,
+                        strides::<S, TRANS_A>(p),
+                        self.streamed
+                    ))
                 }
                 8 if V::HAS_32_REGISTERS => {
-                    outlined!(V, self, |p| multiply_tiles::<V, 8>(p, strides::<S, TRANS_A>(p)))
+                    outlined!(V, self, |p| multiply_tiles::<V, 8>(
+                        p,
+                        strides::<S, TRANS_A>(p),
+                        self.streamed
+                    ))
                 }
                 6 if !V::HAS_32_REGISTERS => {
-                    outlined!(V, self, |p| multiply_tiles::<V, 6>(p, strides::<S, TRANS_A>(p)))
+                    outlined!(V, self, |p| multiply_tiles::<V, 6>(
+                        p,
+                        strides::<S, TRANS_A>(p),
+                        self.streamed
+                    ))
                 }
                 5 if !V::HAS_32_REGISTERS => {
-                    outlined!(V, self, |p| multiply_tiles::<V, 5>(p, strides::<S, TRANS_A>(p)))
+                    outlined!(V, self, |p| multiply_tiles::<V, 5>(
+                        p,
+                        strides::<S, TRANS_A>(p),
+                        self.streamed
+                    ))
                 }
-                4 => outlined!(V, self, |p| multiply_tiles::<V, 4>(p, strides::<S, TRANS_A>(p))),
-                _ => outlined!(V, self, |p| multiply_tiles::<V, 2>(p, strides::<S, TRANS_A>(p))),
+                4 => outlined!(V, self, |p| multiply_tiles::<V, 4>(
+                    p,
+                    strides::<S, TRANS_A>(p),
+                    self.streamed
+                )),
+                _ => outlined!(V, self, |p| multiply_tiles::<V, 2>(
+                    p,
+                    strides::<S, TRANS_A>(p),
+                    self.streamed
+                )),
             }
         }
     }
@@ -202,24 +256,77 @@ unsafe fn multiply_row<V: SimdVector>(p: &RawGemm<V::Scalar>, stride_k: usize) {
 unsafe fn multiply_tiles<V: SimdVector, const MR: usize>(
     p: &RawGemm<V::Scalar>,
     strides: (usize, usize),
+    streamed: bool,
 ) {
-    for column in (0..p.n).step_by(2 * V::WIDTH) {
-        let columns = (p.n - column).min(2 * V::WIDTH);
-        for row in (0..p.m).step_by(MR) {
-            // The last tile of `MR` rows overlaps the previous tile, and does not write the
-            // overlapping rows.
-            let start = row.min(p.m - MR);
-            let tile = MicroTile { row: start, rows: row - start..MR, column, columns: 0..columns };
-            // SAFETY: the tile is within m rows and n columns, and the micro-kernel loads only
-            // columns of `B` in the tile.
-            unsafe {
-                if columns == 2 * V::WIDTH {
-                    micro_kernel::<V, MR, 2, B_WHOLE_VECTORS>(p, strides, tile);
-                } else if columns > V::WIDTH {
-                    micro_kernel::<V, MR, 2, B_MASKED_TAIL>(p, strides, tile);
-                } else {
-                    micro_kernel::<V, MR, 1, B_MASKED_TAIL>(p, strides, tile);
+    let (kc, nc) = if streamed { (STREAMED_ROWS, STREAMED_COLUMNS) } else { (p.k, p.n) };
+    for first_column in (0..p.n).step_by(nc.max(1)) {
+        let n = nc.min(p.n - first_column);
+        for start in (0..p.k).step_by(kc.max(1)) {
+            let block = &RawGemm {
+                n,
+                k: kc.min(p.k - start),
+                beta: if start == 0 { p.beta } else { V::Scalar::one() },
+                a: p.a.wrapping_add(start * strides.1),
+                b: p.b.wrapping_add(start * p.ldb + first_column),
+                c: p.c.wrapping_add(first_column),
+                ..*p
+            };
+            for column in (0..n).step_by(2 * V::WIDTH) {
+                // SAFETY: the columns from `column` on are within the block, which is within the
+                // operands of `p`.
+                unsafe {
+                    if streamed {
+                        prefetch_below::<V>(block, column);
+                    }
+                    multiply_columns::<V, MR>(block, strides, column);
                 }
+            }
+        }
+    }
+}
+
+/// Prefetches the rows of `B` that follow the block of `STREAMED_ROWS` rows at `p.b`, in the two
+/// vectors from `column` on. The hardware prefetcher cannot follow so many rows.
+///
+/// # Safety
+/// The processor supports the vector type `V`.
+#[inline(always)]
+unsafe fn prefetch_below<V: SimdVector>(p: &RawGemm<V::Scalar>, column: usize) {
+    for row in STREAMED_ROWS..2 * STREAMED_ROWS {
+        let b = p.b.wrapping_add(row * p.ldb + column);
+        // SAFETY: the caller guarantees the processor's features.
+        unsafe {
+            V::prefetch(b);
+            V::prefetch(b.wrapping_add(2 * V::WIDTH - 1));
+        }
+    }
+}
+
+/// Computes the columns of `C` from `column` on, up to two vectors of them.
+///
+/// # Safety
+/// The requirements of [`multiply_tiles`] hold, and `column` is less than n.
+#[inline(always)]
+unsafe fn multiply_columns<V: SimdVector, const MR: usize>(
+    p: &RawGemm<V::Scalar>,
+    strides: (usize, usize),
+    column: usize,
+) {
+    let columns = (p.n - column).min(2 * V::WIDTH);
+    for row in (0..p.m).step_by(MR) {
+        // The last tile of `MR` rows overlaps the previous tile, and does not write the overlapping
+        // rows.
+        let start = row.min(p.m - MR);
+        let tile = MicroTile { row: start, rows: row - start..MR, column, columns: 0..columns };
+        // SAFETY: the tile is within m rows and n columns, and the micro-kernel loads only columns
+        // of `B` in the tile.
+        unsafe {
+            if columns == 2 * V::WIDTH {
+                micro_kernel::<V, MR, 2, B_WHOLE_VECTORS>(p, strides, tile);
+            } else if columns > V::WIDTH {
+                micro_kernel::<V, MR, 2, B_MASKED_TAIL>(p, strides, tile);
+            } else {
+                micro_kernel::<V, MR, 1, B_MASKED_TAIL>(p, strides, tile);
             }
         }
     }
@@ -256,7 +363,7 @@ pub(crate) fn row_times_matrix<T: Element>(
         let (trans_a, batch) = (Transpose::No, BatchStrides::ONE);
         // SAFETY: `x` has k elements, and `y` has n elements and is borrowed exclusively. The
         // assertion shows that `b` holds the matrix `B`.
-        unsafe { S::dispatch(UnpackedGemm { trans_a, trans_b, p, batch }) };
+        unsafe { S::dispatch(UnpackedGemm { trans_a, trans_b, streamed: false, p, batch }) };
     }
     match T::DTYPE {
         DType::F64 => run::<T, f64>((alpha, beta), x, (trans, b, ldb), y),
