@@ -127,7 +127,7 @@ impl Detector {
             (true, _) => [1.0, 1.0],
             (false, [_, height, width]) => [1.0 / width as f32, 1.0 / height as f32],
         };
-        // The field `num_classes` of the layers of YOLO does not count the background, which has the
+        // In the YOLO layers, the field `num_classes` does not count the background, which has the
         // label 0.
         let classes = match layer.r#type() {
             "YoloDetectionOutput" => {

@@ -247,8 +247,9 @@ mod tests {
         // The device is 1 % faster at the first size, and twice as fast at the other sizes.
         let mut device = survey("device", [[990, 990], [1000, 1000], [2000, 2000]]);
         assert_eq!(BreakEven::between(&device, &host).resident("copy"), Some(20));
-        // At the second size, the time on the host is longer by 100 %: the width 60 % of the
-        // interval is below this difference, and the width 105 % exceeds it.
+        // At the second size, the time on the host exceeds the time on the device by 100 %. An
+        // interval with a width of 60 % is narrower than this difference; an interval with a width
+        // of 105 % is wider.
         device.timings[1].interval = [900, 1500].map(Duration::from_nanos);
         assert_eq!(BreakEven::between(&device, &host).resident("copy"), Some(20));
         device.timings[1].interval = [950, 2000].map(Duration::from_nanos);

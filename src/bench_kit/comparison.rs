@@ -7,7 +7,7 @@ use super::Record;
 pub struct Change {
     /// Name of the case.
     pub case: String,
-    /// Times in seconds, of the earlier and of the later run.
+    /// Times of the earlier and of the later run, in seconds.
     pub seconds: [f64; 2],
     /// Time of the later run / time of the earlier run.
     pub ratio: f64,
@@ -38,10 +38,10 @@ const MAX_RUN_NOISE: f64 = 0.15;
 /// Returns the changes of the cases that occur in both runs, in descending order of the ratio of
 /// times.
 ///
-/// The noise of a case is the sum of the relative widths of the intervals of both runs, and at least
-/// 10 %. The interval of a case that a [`Bench`](super::Bench) measured in several passes reaches
-/// at least to the second-fastest pass. A change is therefore above the noise only if, in both runs,
-/// two passes differ by less than the change.
+/// The noise of a case is the sum of the relative widths of the intervals of both runs, and at
+/// least 10 %. The interval of a case that a [`Bench`](super::Bench) measured in several passes
+/// reaches at least to the time of the second-fastest pass. A change is therefore above the noise
+/// only if, in both runs, two passes differ by less than the change.
 ///
 /// The noise is also at least the relative change of the case's limit, because a different peak rate
 /// shows that the machine changed: for example, the host moved the processors of a virtual machine
@@ -138,9 +138,10 @@ mod tests {
         (0..CASES).map(record).collect()
     }
 
-    /// Slows down the cases of a pass as the bursts of noise on a virtual machine do. A burst makes
-    /// up to six neighbouring cases slower by 10 to 110 %, and about 9 % of the cases are in a burst:
-    /// between two passes, 16 % of the cases of `blas` differed by more than 10 %.
+    /// Slows down some cases of a pass, like the bursts of noise on a virtual machine. A burst
+    /// makes up to six neighbouring cases slower by 10 to 110 %, and about 9 % of the cases are in
+    /// a burst. These figures follow from a measurement, in which 16 % of the cases of `blas`
+    /// differed by more than 10 % between two passes.
     fn add_bursts(records: &mut [Record], seed: u64) {
         let mut uniform = random_numbers(seed);
         let mut factors = [1.0f64; CASES];
@@ -156,7 +157,7 @@ mod tests {
         }
     }
 
-    /// Returns the results of a benchmark program with three passes in bursts of noise.
+    /// Returns the results of a benchmark program with three passes, each with bursts of noise.
     fn run(seed: u64, drift: f64, factor: impl Fn(usize) -> f64) -> Vec<Record> {
         let seeds = [seed, 1000 + seed, 2000 + seed];
         let passes = seeds.map(|seed| {
@@ -206,8 +207,8 @@ mod tests {
             let changes = changed(&base, &slow);
             found += usize::from(changes.iter().any(|c| c.case == case && c.is_slower()));
         }
-        // The slowdown is below the noise if bursts hit the case in two passes of one run, which
-        // happens in 2 · 3 · 0.09² = 5 % of the comparisons.
+        // The slowdown is below the noise if bursts hit the case in two of the three passes of
+        // either run, which happens in 2 · 3 · 0.09² = 5 % of the comparisons.
         assert!(found >= 34, "{found} of 40");
     }
 

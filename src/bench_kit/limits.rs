@@ -108,7 +108,7 @@ impl Limits {
     }
 
     /// Replaces each rate by that of `other` if the latter is greater. Another program that runs
-    /// during a measurement lowers a rate, and never raises it.
+    /// during a measurement can lower a measured rate, but never raises it.
     pub(super) fn raise_to(&mut self, other: &Self) {
         for (name, rate) in &mut self.flops {
             let others = other.flops.iter().filter(|(other_name, _)| other_name == name);

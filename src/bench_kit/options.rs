@@ -24,7 +24,7 @@ const USAGE: &str = "usage: cargo bench --bench PROGRAM -- [FILTER..] [FLAGS]
   --test           run each case once, and store nothing";
 
 impl Options {
-    /// Returns the options of a measurement of all cases with the given samples.
+    /// Returns the options for a measurement of all cases with the given sampling.
     pub(super) fn new(sampling: Sampling) -> Self {
         let filters = Vec::new();
         Self { sampling, passes: PASSES, json: false, save_baseline: false, filters }

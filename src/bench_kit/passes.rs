@@ -1,5 +1,5 @@
-//! Passes of a benchmark program: each case is measured several times, seconds apart, and the time
-//! of a case follows from all of its passes.
+//! Passes of a benchmark program: each case is measured several times, seconds apart, and the
+//! results of its passes are merged.
 
 use super::{Record, Survey, Timing, survey::Peaks};
 use std::{
@@ -8,16 +8,17 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Number of passes of a benchmark program: the least number of which a majority can agree.
+/// Number of passes of a benchmark program: the least number with which two passes can agree even
+/// if another program slows down one pass.
 pub(super) const PASSES: usize = 3;
 
-/// Least time between the starts of two passes. On a shared machine, another program slows down a
-/// case for 0.05 s to 0.5 s, and so in only one of the passes.
+/// Least time between the starts of two consecutive passes. On a shared machine, another program
+/// slows down a case for 0.05 s to 0.5 s, and therefore in only one of the passes.
 const MIN_PASS_TIME: Duration = Duration::from_secs(1);
 
-/// Returns the numbers of `count` passes, from 1. Before each pass, waits until [`MIN_PASS_TIME`]
-/// after the start of the previous pass. If `shows_progress` is true, prints the number of each pass
-/// to standard error.
+/// Returns an iterator over the numbers of `count` passes, counted from 1. Before each pass but the
+/// first, the iterator waits until [`MIN_PASS_TIME`] after the start of the previous pass. If
+/// `shows_progress` is true, the iterator prints the number of each pass to standard error.
 pub(super) fn passes(count: usize, shows_progress: bool) -> impl Iterator<Item = usize> {
     let mut last_start: Option<Instant> = None;
     (1..=count).inspect(move |pass| {
@@ -31,10 +32,11 @@ pub(super) fn passes(count: usize, shows_progress: bool) -> impl Iterator<Item =
     })
 }
 
-/// Returns the time of a case and its interval from the time and the interval of each pass. Other
-/// programs only make a pass slower, so the time is that of the fastest pass. The interval starts at
-/// the low end of the fastest pass. The interval ends at the high end of the fastest pass or at the
-/// time of the second-fastest pass, whichever is later.
+/// Returns the time of a case and its interval, merged from the time and the interval of each pass;
+/// `None` without a pass. Other programs can only make a pass slower, so the merged time is that of
+/// the fastest pass. The merged interval starts at the low end of the fastest pass's interval. The
+/// merged interval ends at the high end of the fastest pass's interval or at the time of the
+/// second-fastest pass, whichever is greater.
 fn merge<T: Copy + PartialOrd>(passes: impl Iterator<Item = (T, [T; 2])>) -> Option<(T, [T; 2])> {
     let mut passes: Vec<_> = passes.collect();
     passes.sort_by(|a, b| a.0.partial_cmp(&b.0).unwrap_or(Ordering::Equal));
@@ -76,7 +78,7 @@ mod tests {
         let pass = |time: f64| (time, [0.9 * time, 1.1 * time]);
         let merged = |times: &[f64]| merge(times.iter().map(|time| pass(*time)));
         assert_eq!(merged(&[30.0, 10.0, 20.0]), Some((10.0, [9.0, 20.0])));
-        // The high end of the fastest pass is later than the second-fastest pass.
+        // The high end of the fastest pass's interval exceeds the time of the second-fastest pass.
         assert_eq!(merged(&[10.5, 30.0, 10.0]), Some((10.0, [9.0, 11.0])));
         assert_eq!(merged(&[10.0]), Some((10.0, [9.0, 11.0])));
         assert_eq!(merged(&[]), None);

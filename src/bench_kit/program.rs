@@ -18,14 +18,14 @@ use std::{env, path::PathBuf};
 /// Benchmark program that `cargo bench` starts. A program measures its cases in several passes,
 /// prints a line per case and a summary, and stores its part of the report.
 ///
-/// On a shared machine, other programs slow down a case for a fraction of a second. All samples that
-/// are taken one after another are then equally slow, so their spread does not show the slowdown.
-/// A program therefore measures all of its cases, then all of them again, and so on, and allocates
-/// the operands of a case anew in each pass. The time of a case is the median of the samples of its
+/// On a shared machine, other programs slow down a case for a fraction of a second. All consecutive
+/// samples of the case are then equally slow, so their spread does not show the slowdown. A program
+/// therefore measures all of its cases, then all of them again, and so on, and allocates the
+/// operands of a case anew in each pass. The time of a case is the median of the samples of its
 /// fastest pass. The interval of the time starts at the low end of the confidence interval of the
 /// fastest pass. The interval reaches at least to the median of the second-fastest pass, so it is
-/// narrow only if two of three passes agree. The peak rates of a device are measured in each pass,
-/// and the greatest of each rate is kept.
+/// narrow only if two of three passes agree. The program measures the peak rates of a device in
+/// each pass, and keeps the greatest value of each rate.
 ///
 /// ```no_run
 /// use cortado::bench_kit::{Bench, Work};
@@ -50,7 +50,7 @@ pub struct Bench {
     cases: Vec<Vec<Record>>,
     /// Surveys of each device, one for each pass.
     surveys: Vec<Vec<Survey>>,
-    /// Printed tables of break-even sizes.
+    /// Tables of break-even sizes, as text to print after the last pass.
     break_even_tables: Vec<String>,
 }
 
@@ -69,9 +69,9 @@ impl Bench {
         Self { part, options, cases, surveys, break_even_tables }
     }
 
-    /// Returns the numbers of the passes, from 1 to 3. A test has one pass. The passes start at
-    /// least a second apart. Unless the program prints JSON, each pass prints its number to standard
-    /// error.
+    /// Returns an iterator over the numbers of the passes, from 1 to 3. A test has one pass. The
+    /// passes start at least a second apart. The iterator prints the number of each pass to
+    /// standard error, unless the program prints JSON or is a test.
     pub fn passes(&self) -> impl Iterator<Item = usize> + use<> {
         let count = self.options.passes;
         passes(count, count > 1 && !self.is_json())
@@ -110,8 +110,8 @@ impl Bench {
         Ok(label)
     }
 
-    /// Times a case with the given names of kernel, element type, device and size in one pass, if
-    /// the filters select it. `work` is the work of one call of `run`.
+    /// Times one pass of the case that `names` identifies by kernel, element type, device and size,
+    /// if the filters select the case. `work` is the work of one call of `run`.
     ///
     /// # Errors
     /// Returns the error of `run`.
@@ -125,8 +125,8 @@ impl Bench {
     }
 
     /// Times a case as [`time`](Self::time) does, but with samples that `sample` takes, for example
-    /// with the crate `criterion`. `sample` gets the name of the case, the number of the pass from
-    /// 1, and the number and length of the samples that the arguments request.
+    /// with the crate `criterion`. `sample` gets the name of the case, the number of the pass,
+    /// counted from 1, and the number and length of the samples that the arguments request.
     ///
     /// # Errors
     /// Returns the error of `sample`.
@@ -164,7 +164,7 @@ impl Bench {
         Ok(())
     }
 
-    /// Times the kit's cases of the kernels that the filters select, in one pass.
+    /// Times the bench kit's cases of the kernels that the filters select, in one pass.
     ///
     /// # Errors
     /// Returns an error if a kernel or a transfer fails.
@@ -178,11 +178,11 @@ impl Bench {
         Ok(())
     }
 
-    /// Determines the sizes from which `device` is faster than `host`, from all passes so far. Call
-    /// this method after the last pass.
+    /// Determines the sizes from which `device` is faster than `host`, with the results of all
+    /// passes so far. Call this method after the last pass.
     ///
     /// # Errors
-    /// Returns [`Error::InvalidData`] if no [`survey`](Self::survey) timed one of the devices.
+    /// Returns [`Error::InvalidData`] if [`survey`](Self::survey) was not called for both devices.
     pub fn break_even(&mut self, device: &impl Device, host: &impl Device) -> Result<()> {
         let device = self.merged_survey(&AnyDevice::new(device))?;
         let host = self.merged_survey(&AnyDevice::new(host))?;
@@ -223,8 +223,8 @@ impl Bench {
         Ok(())
     }
 
-    /// Merges the passes of each case into the records of the part, and prints them: a table for
-    /// each survey, the tables of break-even sizes, and a line for each other case.
+    /// Merges the passes of each case into the records of the part, and prints the results: a table
+    /// for each survey, the tables of break-even sizes, and a line for each other case.
     fn merge_and_print(&mut self) {
         let surveys: Vec<_> = self.surveys.iter().filter_map(|s| merge_surveys(s)).collect();
         let mut records: Vec<_> = surveys.iter().flat_map(Survey::records).collect();
@@ -267,7 +267,7 @@ fn line(record: &Record) -> String {
 
 /// Times all cases of the bench kit on `device` in `f32`, compares the times with those of one CPU
 /// thread, times transfers of several sizes, and adds the results to the report in
-/// [`report_folder`]. Measures in the passes of a [`Bench`]. Returns the path of the page.
+/// [`report_folder`]. Measures in several passes, like a [`Bench`]. Returns the path of the page.
 ///
 /// # Errors
 /// Returns an error if a kernel or a transfer fails, or if a file of the report cannot be written.

@@ -81,8 +81,8 @@ impl Samples {
         self.at(0)
     }
 
-    /// Returns the median time and its interval in seconds, which a [`Duration`] would round to
-    /// nanoseconds.
+    /// Returns the median time and its interval in seconds as `f64`, because a [`Duration`] would
+    /// round both to nanoseconds.
     #[cfg(feature = "report")]
     pub(super) fn seconds(&self) -> (f64, [f64; 2]) {
         (
@@ -106,7 +106,8 @@ impl Samples {
         Duration::from_secs_f64(self.seconds_at(rank))
     }
 
-    /// Returns the time with the given rank in seconds, or the longest time if the rank is too high.
+    /// Returns the time with the given rank, or the longest time if the rank is too high, in
+    /// seconds.
     fn seconds_at(&self, rank: usize) -> f64 {
         let seconds = self.seconds.get(rank).or(self.seconds.last()).copied().unwrap_or(0.0);
         seconds.max(1e-9)

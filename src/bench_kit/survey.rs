@@ -133,7 +133,7 @@ impl Survey {
         Ok(Self { device, element: T::DTYPE.name(), timings, peaks })
     }
 
-    /// Returns a record of each case, without limits.
+    /// Returns a record of each case, whose `limit_seconds` is `None`.
     #[cfg(feature = "report")]
     pub(super) fn records(&self) -> Vec<Record> {
         let record = |timing: &Timing| Record {

@@ -4,10 +4,11 @@ use super::prelude::*;
 use std::collections::HashMap;
 
 /// Online hard example mining: keeps the labels and the loss weights of the `roi_per_img` regions
-/// with the highest losses of each image. The four bottoms are the regions, as for
-/// [`RoiPoolingLayer`](super::RoiPoolingLayer), and one loss, one label and the loss weights of each
-/// region. The two tops are copies of the labels and of the weights, but for the other regions, the
-/// label is `ignore_label` and the weights are 0. Among equal losses, the first region is kept.
+/// with the highest losses of each image. The four bottoms hold the regions, as for
+/// [`RoiPoolingLayer`](super::RoiPoolingLayer), and the loss, the label and the loss weights of
+/// each region. The two tops hold the labels and the loss weights. For all regions that the layer
+/// does not keep, the label is `ignore_label` and the weights are 0. Among regions with equal
+/// losses, the layer keeps the first.
 ///
 /// The layer runs on the host, and its bottoms have no gradients. The layer comes from R-FCN: Dai,
 /// Li, He and Sun, R-FCN: object detection via region-based fully convolutional networks (2016); the

@@ -47,7 +47,7 @@ pub struct DenseImageDataLayer<T: Element> {
     mirror: bool,
     /// Height and width of the crop; `None` without a crop.
     crop: Option<[usize; 2]>,
-    /// The size of the images divided by the size of the label images.
+    /// The height and width of the images, divided by those of the label images.
     label_step: usize,
     key: RngKey,
     /// The next batch, which `reshape` prepares and the forward pass consumes.
@@ -185,9 +185,9 @@ fn label_step(pairs: &DenseImageDataParameter) -> Result<usize> {
     Ok(step as usize)
 }
 
-/// Returns the label image that nearest-neighbour interpolation reduces to 1/`step` of both extents.
-/// `label` has been enlarged to `width` columns by nearest-neighbour interpolation, and then mirrored
-/// if `is_mirrored` is true.
+/// Returns the label image, reduced to 1/`step` of its height and width by nearest-neighbour
+/// interpolation. `label` has been resized to `width` columns by nearest-neighbour interpolation,
+/// and then mirrored if `is_mirrored` is true.
 fn subsampled(label: &[u8], width: usize, step: usize, is_mirrored: bool) -> Vec<u8> {
     let first = if is_mirrored { step - 1 } else { 0 };
     let rows = label.chunks_exact(width).step_by(step);

@@ -1,14 +1,13 @@
 //! Neural network layers, of which nets are composed.
 //!
 //! Layers call the kernels of an [`AnyDevice`](crate::AnyDevice) and are generic over the element
-//! type. Only these layers read the values of blobs on the host: [`FilterLayer`],
-//! [`DetectionOutputLayer`], [`Yolov3DetectionOutputLayer`], [`DetectionEvaluateLayer`] and
-//! [`ProposalLayer`], whose top shapes depend on values, [`MultiBoxLossLayer`], [`RoiPoolingLayer`],
-//! [`PsroiPoolingLayer`] and [`BoxAnnotatorOhemLayer`], which no kernel computes, the losses of
-//! single regions of [`SoftmaxLossLayer`] and [`SmoothL1LossLayer`], and [`Hdf5OutputLayer`], which
-//! writes a file.
-//! [`LayerRegistry`] maps the `type` of a layer's definition to the constructor of the layer. Other
-//! crates can register further layer types.
+//! type. Only the following layers read the values of blobs on the host. The top shapes of
+//! [`FilterLayer`], [`DetectionOutputLayer`], [`Yolov3DetectionOutputLayer`],
+//! [`DetectionEvaluateLayer`] and [`ProposalLayer`] depend on values. No kernel computes
+//! [`MultiBoxLossLayer`], [`RoiPoolingLayer`], [`PsroiPoolingLayer`], [`BoxAnnotatorOhemLayer`],
+//! and the losses of single regions in [`SoftmaxLossLayer`] and [`SmoothL1LossLayer`].
+//! [`Hdf5OutputLayer`] writes a file. [`LayerRegistry`] maps the `type` of a layer's definition to
+//! the constructor of the layer. Other crates can register further layer types.
 
 mod layer_trait;
 mod checked_layer;

@@ -24,8 +24,9 @@ use crate::{proto::PriorBoxParameter, shape::Shape};
 /// field `prior_box_param` has the number 203. As in the fork, `min_size` and `max_size` are
 /// truncated to whole pixels, and `clip` is false by default; OpenCV does not truncate, and clips
 /// by default. The fields `offset_h`, `offset_w`, `width` and `height` come from OpenCV. The type
-/// `PriorBoxClustered` of OpenVINO's nets is a PriorBox with the fields `width` and `height`, whose
-/// elements are the sizes of the boxes of a position in pixels. The method was introduced with SSD by Liu et al. (2016).
+/// `PriorBoxClustered` of OpenVINO's nets is a PriorBox with the fields `width` and `height`, which
+/// list the widths and the heights, in pixels, of the boxes at each position. The method was
+/// introduced with SSD by Liu et al. (2016).
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};

@@ -9,8 +9,9 @@ use crate::op::{Axis, LossNormalization, SoftmaxLoss, Unary};
 /// field of the SegNet fork, `loss = −Σ w[label] · ln softmax(x)[label] / n` with the weights w of
 /// `class_weighting`; the weights do not change n.
 ///
-/// The type `SoftmaxWithLossOHEM` of R-FCN has two more optional tops: the probabilities, and the loss
-/// of each label before the division by n, which is 0 for ignored labels. Both have no gradient.
+/// The type `SoftmaxWithLossOHEM` of R-FCN has two more optional tops: the probabilities, and the
+/// loss of each label before the division by n, which is 0 for ignored labels. Neither of these
+/// tops has a gradient.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};
@@ -126,7 +127,8 @@ impl<T: Element> SoftmaxLossLayer<T> {
                         let p = p[index].to_f64();
                         -(if p < least { least } else { p }).ln()
                     }
-                    // A device may report the invalid label only after the forward pass.
+                    // The label is invalid; a device may report the error only after the forward
+                    // pass.
                     None => f64::NAN,
                 };
                 *loss = T::from_f64(value);

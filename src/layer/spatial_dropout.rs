@@ -10,13 +10,13 @@ use crate::{
 /// Spatial dropout, which replaces the Python layer `spatial_dropout.SpatialDropoutLayer` of ENet
 /// (TimoSaemann/ENet). With the entry `'phase': 'TRAIN'` of `param_str`, the layer replaces each
 /// channel of each image by 0 with the probability `p`, and divides all other channels by `1 − p`.
-/// With another phase, the layer divides all channels by `1 − p`, as the Python layer does. The phase
-/// of the net has no effect.
+/// With any other phase, the layer divides all channels by `1 − p`, as the Python layer does. The
+/// phase of the net has no effect.
 ///
 /// The Python layer multiplies the gradients of all images by the mask of the last image; cortado
-/// uses the mask of each image. The layer regenerates the masks in the backward pass, like
-/// [`DropoutLayer`](super::DropoutLayer). The method was introduced by Tompson et al., Efficient
-/// object localization using convolutional networks (2015).
+/// multiplies the gradient of each image by the mask of that image. The layer regenerates the masks
+/// in the backward pass, like [`DropoutLayer`](super::DropoutLayer). The method was introduced by
+/// Tompson et al., Efficient object localization using convolutional networks (2015).
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};
@@ -41,7 +41,8 @@ pub struct SpatialDropoutLayer<T: Element> {
     passes: u64,
 }
 
-/// Returns whether the layer of the definition `python` drops channels, and the probability `1 − p`.
+/// Returns whether the layer with the settings `python` drops channels, and the probability `1 − p`
+/// with which the layer keeps a channel.
 ///
 /// # Errors
 /// Returns any error from [`SpatialDropoutLayer::new`].

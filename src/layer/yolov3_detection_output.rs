@@ -36,10 +36,10 @@ use crate::proto::{YoloDetectionOutputParameter, Yolov3DetectionOutputParameter}
 /// incremental improvement (2018).
 ///
 /// The type `YoloDetectionOutput` of the fork converts the outputs of YOLO version 2 (Redmon and
-/// Farhadi, YOLO9000: Better, faster, stronger, 2016). A box belongs to the most likely class, and has
-/// the score `σ(object) · p`, where `p` is the softmax of the scores of the classes. The score must be
-/// at least `confidence_threshold`. The layer has one or two bottoms, each with all anchor boxes of
-/// `biases`, whose unit is the distance between neighbouring positions.
+/// Farhadi, YOLO9000: Better, faster, stronger, 2016). A box belongs to the most likely class, and
+/// has the score `σ(object) · p`, where `p` is the softmax of the class scores at the most likely
+/// class. The score must be at least `confidence_threshold`. The layer has one or two bottoms, each
+/// with all anchor boxes of `biases`, whose unit is the distance between neighbouring positions.
 ///
 /// The number of rows depends on the values of the bottoms, so the layer computes the boxes on the
 /// host, in `reshape`. The first `reshape` finds no boxes, because the bottoms have no values yet.
@@ -61,7 +61,7 @@ pub struct Yolov3DetectionOutputLayer {
     /// Whether the type is `YoloDetectionOutput`.
     is_version_2: bool,
     classes: usize,
-    /// One head per bottom; version 2 may have fewer bottoms.
+    /// One head per bottom; a layer of version 2 has two heads, but may have only one bottom.
     heads: Vec<Head>,
     confidence_threshold: f32,
     overlap_threshold: f32,

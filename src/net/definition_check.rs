@@ -37,7 +37,7 @@ fn failed_layer(error: &Error) -> Option<&str> {
 
 /// Returns the line number of the layer `name` in the definition's file. Returns `None` if no layer
 /// or several layers in state `state` have this name, or if the upgrade from an old format has
-/// changed the number of layers other than by an Input layer at the start.
+/// changed the number of layers other than by inserting an Input layer at the start.
 fn layer_line(
     name: &str,
     path: &Path,
@@ -59,11 +59,12 @@ fn layer_line(
     lines.get(index.checked_sub(inserted)?).copied().filter(|_| is_expected)
 }
 
-/// Checks the first bottom that no layer of `filtered_net` produces. `filtered_net` contains the
-/// layers of `definition` in state `state`.
+/// Checks the first bottom in `filtered_net` that no preceding layer produces. `filtered_net`
+/// contains the layers of `definition` that `state` includes.
 ///
 /// # Errors
-/// Returns [`Error::InvalidData`], which names both layers, if an excluded layer has this top.
+/// Returns [`Error::InvalidData`], which names both layers, if a layer that the state excludes
+/// produces this bottom.
 pub(super) fn check_excluded_tops(
     definition: &NetParameter,
     filtered_net: &NetParameter,

@@ -67,8 +67,8 @@ pub(super) fn dropout(cx: &mut LayerExport<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Exports the Python layer SpatialDropoutLayer, which multiplies by `1/(1 − p)` unless it drops
-/// channels.
+/// Exports the Python layer SpatialDropoutLayer as a multiplication by `1/(1 − p)`. Refuses a layer
+/// with the phase TRAIN, which drops random channels.
 pub(super) fn spatial_dropout(cx: &mut LayerExport<'_>, python: &PythonParam) -> Result<()> {
     let (is_training, keep) = spatial_dropout_settings(python)?;
     if is_training {

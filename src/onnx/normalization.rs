@@ -82,8 +82,9 @@ pub(super) fn bn(cx: &mut LayerExport<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Returns `x`, which has the shape of the first bottom, times a scale plus a shift, the parameters
-/// with the indices `params`. Both have one value per channel.
+/// Returns `x · scale + shift`, where `x` has the shape of the first bottom, and `params` are the
+/// indices of the parameters that hold the scale and the shift. The scale and the shift have one
+/// value per channel.
 fn scaled(cx: &mut LayerExport<'_>, x: &str, params: [usize; 2]) -> Result<String> {
     let mut shape = vec![cx.params[params[0]].count()];
     shape.resize(cx.bottoms[0].shape.len() - 1, 1);

@@ -148,7 +148,8 @@ fn divided_label_images_have_the_labels_of_their_pixels() {
             assert_eq!(label, want);
         }
     }
-    // The limits are about four standard deviations of 60 coin tosses from the expected 30.
+    // The limits are about four standard deviations away from 30, the expected number of mirrored
+    // images among 60.
     assert!((15..=45).contains(&mirrored), "{mirrored}");
     for (old, new) in [
         ("factor: 2", "factor: 0"),

@@ -173,7 +173,8 @@ fn batch_norm_of_nvidia_scales_and_shifts() {
     assert_close(&forward(&mut net), &expected(&|channel| moments(&x[0], channel)), "TRAIN");
     let (mut test, _) = net_of(&[&[2, 3, 4]], layer, Phase::Test);
     test.share_trained_with(&net).unwrap();
-    // The stored variance is unbiased: each channel has 8 elements.
+    // The stored variance is unbiased: with 8 elements per channel, the variance is multiplied by
+    // 8/7.
     let stored = |channel| {
         let (mean, variance) = moments(&x[0], channel);
         (mean, variance * 8.0 / 7.0)
@@ -182,7 +183,8 @@ fn batch_norm_of_nvidia_scales_and_shifts() {
     let learned: Vec<_> = net.params().iter().map(|param| param.lr_mult != Some(0.0)).collect();
     assert_eq!(learned, [false, false, false, true, true]);
 
-    // By default, the scale is 1, the bias is 0, and `eps` is at least 1e-5.
+    // By default, the scale is 1 and the bias is 0. With a scale, the layer raises a smaller `eps`
+    // to 1e-5.
     let outputs = ["scale_bias: true eps: 0", "eps: 1e-5"].map(|param| {
         let layer = format!("type: 'BatchNorm' batch_norm_param {{ {param} }}");
         let (mut net, _) = net_of(&[&[2, 3, 4]], &layer, Phase::Train);
@@ -262,7 +264,8 @@ fn box_annotator_ohem_keeps_the_regions_with_the_highest_losses_of_each_image() 
     let rois: Vec<f32> = images.iter().flat_map(|&image| [image, 1.0, 2.0, 3.0, 4.0]).collect();
     net.blob("x").unwrap().copy_from_slice(&rois).unwrap();
     net.blob("x1").unwrap().copy_from_slice(&[0.5, 0.1, 0.25, 2.0, 0.0, 0.5]).unwrap();
-    // Image 0 keeps region 3 and, of two equal losses, the first; images 1 and 2 keep their regions.
+    // Image 0 keeps region 3 and, of the regions 0 and 5 with equal losses, the first; images 1 and
+    // 2 keep their only regions.
     let is_kept = [true, true, false, true, true, false];
     let kept = |i: usize, value: f64, other: f64| if is_kept[i] { value } else { other };
     let labels: Vec<f64> = (0..6).map(|i| kept(i, x[2][i], -7.0)).collect();
@@ -563,7 +566,8 @@ fn spatial_dropout_of_enet_drops_whole_channels() {
             let gradient: Vec<f64> = gradient.iter().map(|&x| x.into()).collect();
             assert_close(&gradient, &[factor; 4], "gradient");
         }
-        // Of 600 channels, 450 are expected; the limits are about four standard deviations away.
+        // Of 600 channels, 450 are expected to be kept; the limits are about four standard
+        // deviations away.
         assert!((407..=493).contains(&kept), "{kept}");
         masks.push(y);
     }
@@ -580,7 +584,7 @@ fn spatial_dropout_of_enet_drops_whole_channels() {
     }
 }
 
-/// The error for an unknown field of a layer recommends this way to pass settings.
+/// The error for an unknown field `…_param` of a layer recommends `python_param` for the settings.
 #[test]
 fn layers_of_registered_types_read_their_settings_from_python_param() {
     let text = input("x", &[1, 3])
@@ -687,7 +691,7 @@ fn regions_of_missing_images_are_refused() {
     net.forward().unwrap();
 }
 
-/// As in the fork MobileNet-YOLO.
+/// The fork MobileNet-YOLO computes the same derivative.
 #[test]
 fn relu6_has_the_derivative_0_at_its_limits() {
     let text = "force_backward: true ".to_owned()

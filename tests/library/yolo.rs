@@ -165,7 +165,7 @@ fn boxes_of_version_2_belong_to_the_most_likely_class() {
         let ([rows, columns], blob) = (head.size, net.blob(&format!("x{bottom}")).unwrap());
         let data: Vec<f32> = (0..blob.count()).map(|i| value(bottom, i)).collect();
         blob.copy_from_slice(&data).unwrap();
-        // Image, anchor box, row and column of each box.
+        // `i` counts the boxes by image, anchor box, row and column.
         for i in 0..2 * 2 * rows * columns {
             let (image, n) = (i / (2 * rows * columns), i / (rows * columns) % 2);
             let (y, x) = (i / columns % rows, i % columns);
@@ -219,7 +219,8 @@ fn boxes_of_version_2_belong_to_the_most_likely_class() {
     let rows: Vec<f32> = net.blob("y").unwrap().to_vec().unwrap();
     assert_eq!(rows.len(), want.len() * 7);
     for (found, want) in rows.iter().zip(want.as_flattened()) {
-        // As for version 3, but edges can be e^2.5 · 2 cells from the center: below 14.
+        // Roundings as for version 3, but relative to larger edges: an edge is at most e^2.5 cells
+        // from the center of its box, and therefore below 14.
         assert!((f64::from(*found) - want).abs() < 1e-5, "{found}, expected {want}");
     }
     for (old, new, message) in [

@@ -39,8 +39,8 @@ pub(crate) fn add_long_rows<A: Element + Float>(
     y: &mut [A],
 ) {
     let block = SUMS_BYTES / size_of::<A>();
-    // Each thread runs one task, which adds whole rows of `A` or long parts of rows, unless the
-    // tasks would be too short.
+    // Each thread runs one task, unless the tasks would be too short. A task adds multiples of
+    // whole rows of `A`, or of long parts of the rows.
     let even_len = y.len().div_ceil(workers.count());
     let task = even_len.max(GRAIN / x.len()).next_multiple_of(CHUNK_ALIGN);
     workers.for_each_chunk(y, task, |i, y| {

@@ -3,8 +3,9 @@
 //! A vector is divided into tasks of [`GRAIN`] elements. The order of additions is fixed: each task
 //! adds elements in [`LANES`] × [`ACCUMULATOR_ROWS`] accumulators, and a tree reduction adds the
 //! accumulators. The sums of the tasks are added in task order. The portable loop [`accumulate`]
-//! defines the order of additions. For `f32` on AVX-512 and AVX2, bit-identical loops of
-//! [`x86::level1`](crate::host::blas::x86::level1) replace `accumulate`.
+//! defines the order of additions. For `f32` with AVX-512 or AVX2, loops of
+//! [`x86::level1`](crate::host::blas::x86::level1), whose results are bit-identical, replace
+//! `accumulate`.
 
 #[cfg(target_arch = "x86_64")]
 use crate::cast::cast;
@@ -422,7 +423,8 @@ fn update_slice<A: Element>(fma: FmaMode, x: &[A], y: &mut [A], f: impl Fn(FmaMo
 }
 
 /// Splits `n` elements into tasks, and returns the sum of `body(task, len, prefetch)` over all
-/// tasks, added in task order. The operands have `bytes` bytes in total.
+/// tasks, added in task order. `bytes` is the total size of the operands, from which `prefetch`
+/// follows.
 #[inline]
 fn sum_tasks<A: Element + Float>(
     workers: &Workers,

@@ -5,8 +5,8 @@
 //! Non-temporal stores write a cache line without reading it first.
 //!
 //! The order of the stores depends on the maker of the processor. The measured Xeons are fastest if
-//! the cache lines of four pages are stored in alternation. Zen 5 copies and combines two operands
-//! fastest in the order of the addresses (decision 48).
+//! stores alternate between the cache lines of four pages. On Zen 5, copies and functions of two
+//! operands are fastest in the order of the addresses (decision 48).
 
 use crate::cast::{cast_slice, cast_slice_mut};
 #[cfg(target_arch = "x86_64")]
@@ -46,9 +46,9 @@ pub(crate) fn bypasses_cache(bytes: usize) -> bool {
 /// Order in which non-temporal stores write the cache lines of an operand.
 #[derive(Clone, Copy, PartialEq)]
 enum StoreOrder {
-    /// Order of the addresses.
+    /// Ascending order of the addresses.
     Addresses,
-    /// Blocks of four pages, whose cache lines are stored in alternation.
+    /// Blocks of four pages: stores alternate between the cache lines of the pages.
     Pages,
 }
 
@@ -112,8 +112,8 @@ fn map_in_order<A: Element, const N: usize>(
     store_fence();
 }
 
-/// Overwrites `blocks`, whose first element has index `start`. Before each call of `fill`,
-/// `map_blocks` prefetches the elements of `sources` at the same indices.
+/// Overwrites `blocks`, whose first element has index `start`. While `map_blocks` stores a block,
+/// `map_blocks` prefetches the elements of `sources` that `fill` reads for a later block.
 ///
 /// `map_blocks` stores each block while it computes the next block, so that memory and arithmetic
 /// units work at the same time.

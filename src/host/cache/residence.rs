@@ -16,8 +16,9 @@ struct Caches {
 /// Sizes that are assumed if the processor does not report its caches.
 const DEFAULT_CACHES: Caches = Caches { l2: 1 << 20, l3: 32 << 20, is_amd: false };
 
-/// Smallest size in bytes of operands that are assumed to exceed an L3 cache of any size. Large L3
-/// caches belong to servers, whose cores and virtual machines share them.
+/// Smallest size of operands, in bytes, at which the operands count as operands in memory even if
+/// the L3 cache is larger. Large L3 caches belong to servers, whose cores and virtual machines
+/// share them.
 const MEMORY_MIN_BYTES: usize = 16 << 20;
 
 /// The memory level in which a kernel finds its operands if the operands were used shortly before.
@@ -27,7 +28,7 @@ pub(crate) enum Residence {
     PrivateCaches,
     /// The operands exceed the private caches, but may fit in the L3 cache.
     L3,
-    /// The operands exceed all caches.
+    /// The operands do not stay in the caches.
     Memory,
 }
 
@@ -40,9 +41,9 @@ impl Residence {
 
     /// Returns whether a kernel that only reads its operands is faster with software prefetch.
     ///
-    /// Without software prefetch, processors of both makers do not fetch early enough from the L3
-    /// cache. For operands in memory, software prefetch makes the measured Xeons faster, but delays
-    /// the hardware prefetchers of Zen 5.
+    /// Without software prefetch, neither the measured Xeons nor Zen 5 fetch early enough from the
+    /// L3 cache. For operands in memory, software prefetch makes the measured Xeons faster, but
+    /// delays the hardware prefetchers of Zen 5.
     pub(crate) fn prefetches_reads(self) -> bool {
         match self {
             Self::PrivateCaches => false,
@@ -81,13 +82,15 @@ impl Caches {
         }
     }
 
-    /// Returns the caches that the processor reports by the instruction CPUID.
+    /// Returns the caches that the processor reports through the instruction CPUID; `None` if the
+    /// processor does not report its caches.
     #[cfg(target_arch = "x86_64")]
     fn detect() -> Option<Self> {
         use std::arch::x86_64::{__cpuid, __cpuid_count};
-        /// Words of the maker's name `AuthenticAMD`.
+        /// The maker's name `AuthenticAMD`, as leaf 0 returns it in EBX, EDX and ECX.
         const AMD: [u32; 3] = [0x6874_7541, 0x6974_6e65, 0x444d_4163];
-        /// Bit of leaf 8000_0001h: the processor has the leaf that describes its caches.
+        /// Bit of ECX in leaf 8000_0001h: the processor has leaf 8000_001Dh, which describes its
+        /// caches.
         const TOPOLOGY_EXTENSIONS: u32 = 1 << 22;
         let basic = __cpuid(0);
         let is_amd = [basic.ebx, basic.edx, basic.ecx] == AMD;
@@ -139,7 +142,7 @@ mod tests {
         assert_eq!(levels(16 << 20, 1), [Memory; 3]);
     }
 
-    /// Linux reports the caches in `/sys`, from the same instruction but by its own code.
+    /// Linux also reads the sizes with CPUID, but with its own code, and reports them in `/sys`.
     #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
     #[test]
     fn detected_sizes_are_those_of_the_operating_system() {

@@ -80,11 +80,12 @@ pub(super) fn reason_to_ignore(message: &str, name: &str) -> Option<&'static str
     fields.find(|fields| fields.names.contains(&name)).map(|fields| fields.reason)
 }
 
-/// Enum types and values, of the libraries in Intel's fork, that the parser reads as the value 0.
+/// Enum values that select libraries of Intel's fork, each with its enum type. The parser reads
+/// these values as 0.
 const IGNORED_VALUES: [(&str, &str); 2] = [("Engine", "MKL2017"), ("Engine", "MKLDNN")];
 
-/// Returns the entry of the value `value` of the enum `kind` among the ignored values, and why the
-/// parser ignores the value and reads 0; `None` if the parser does not ignore the value.
+/// Returns the entry of [`IGNORED_VALUES`] for the value `value` of the enum `kind`, and why the
+/// parser ignores this value; `None` if the parser does not ignore the value.
 pub(super) fn ignored_value(
     kind: &str,
     value: &str,

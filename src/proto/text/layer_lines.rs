@@ -29,7 +29,8 @@ pub(crate) fn layer_lines(text: &[u8]) -> Vec<usize> {
 /// no layer contains the byte, or if the layer has no name.
 pub(super) fn layer_name_at(text: &[u8], offset: usize) -> Option<String> {
     let (mut lexer, mut depth, mut name) = (Lexer::new(text), 0_usize, None);
-    // The last identifier, and whether the messages of depth 1 and 2 are a layer of any format.
+    // The last identifier; whether the message at depth 1 is a layer; and whether the message at
+    // depth 2 is the inner message of a layer in the format V0.
     let (mut field, mut is_layer, mut is_v0_layer) = ("", false, false);
     while let Ok((token, start)) = lexer.next() {
         match token {

@@ -386,8 +386,8 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// Returns what a user can do about the unknown field `name` of a message of type `message`, if
-/// `suggestion` is the field that the user may have meant.
+/// Returns the remedy in the error for the unknown field `name` of a message of type `message`.
+/// `suggestion` is the error's text about a field with a similar name, or empty if there is none.
 fn remedy(message: &str, name: &str, suggestion: &str) -> &'static str {
     if matches!(message, "LayerParameter" | "V1LayerParameter") && name.ends_with("_param") {
         "; if a layer type that cortado lacks needs this field, register the type with \

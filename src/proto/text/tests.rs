@@ -216,7 +216,8 @@ fn fields_that_no_net_needs_are_ignored_with_one_warning_each() {
         "`default_forward_type` of `NetParameter` is ignored: cortado computes in the element type of \
          the net"
     );
-    // A warning for each ignored value of an enum, and none for a value that Caffe has.
+    // The parser warns once about each ignored value of an enum, and not about a value that Caffe
+    // has.
     let text =
         "layer { name: 'a' relu_param { engine: MKL2017 } pooling_param { engine: MKL2017 } }
         layer { name: 'b' lrn_param { engine: MKLDNN } relu_param { engine: CUDNN } }";

@@ -23,7 +23,8 @@ pub(crate) enum GemmPath {
     /// Unpacked GEMM: the kernels read both operands in place. If both are transposed, the kernels
     /// read a transposed copy of `B`.
     Unpacked,
-    /// Unpacked GEMM whose `B` exceeds L1: the kernel multiplies a few rows of `B` at a time.
+    /// Unpacked GEMM with few rows of `A` and a `B` that exceeds L1: the kernel multiplies a few
+    /// rows of `B` at a time.
     Streamed,
     /// Packed GEMM: both operands are copied into panels. At the portable SIMD level, the crate
     /// `matrixmultiply` packs the operands.
@@ -41,7 +42,7 @@ impl GemmPath {
         }
     }
 
-    /// Computes one GEMM on the calling thread. `Streamed` supports no transposed `B`.
+    /// Computes one GEMM on the calling thread. `Streamed` does not support a transposed `B`.
     ///
     /// # Safety
     /// [`Gemm::check`] accepts the lengths of `a` and `b`. `c` is valid for reads and writes of all

@@ -239,8 +239,8 @@ pub(crate) fn gemm_batched<T: Element>(
     })
 }
 
-/// Returns whether [`gemm`] computes `op` with one [`UnpackedGemm`] of the operands in memory,
-/// without streaming `B`.
+/// Returns whether [`gemm`] computes `op` with one [`UnpackedGemm`] that reads the operands in
+/// place, without a copy of `B` and without streaming `B`.
 fn is_unpacked<T: Element>(op: &Gemm<T>) -> bool {
     let gemv = op.m == 1 || op.n == 1;
     let copies_b = (op.trans_a, op.trans_b) == (Transpose::Yes, Transpose::Yes);

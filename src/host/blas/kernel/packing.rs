@@ -25,10 +25,11 @@ use std::ops::Range;
 /// for the hardware prefetcher to detect the access pattern.
 const PACK_PREFETCH_ROWS: usize = 6;
 
-/// Number of micro-panels that packing by copying writes at a time. A step of each micro-panel is in
-/// a cache line of its own. These lines can be a multiple of 4 KiB apart, and then fall in the same
-/// set of the L1 cache, which has at least 8 ways on processors with AVX2. The lines are also on
-/// different pages.
+/// Number of micro-panels that packing by copying writes at a time. The steps of different
+/// micro-panels are in different cache lines. These lines can be a multiple of 4 KiB apart, and
+/// then fall in the same set of the L1 cache, which has at least 8 ways on processors with AVX2.
+/// The lines of long micro-panels are also on different pages, so each line needs another entry of
+/// the TLB.
 const COPIED_MICRO_PANELS: usize = 8;
 
 /// Prefetch distance, in bytes, for packing by transposition. Packing a micro-panel reads more rows
@@ -245,8 +246,8 @@ unsafe fn copy_micro_panels<T, V, const WHOLE_VECTORS: bool>(
     T: Element<Acc = V::Scalar>,
     V: SimdVector,
 {
-    // SAFETY: the mask selects the elements after the last whole vector of a step, so no load and no
-    // store exceeds the `panel_dim` elements of a step.
+    // SAFETY: the mask selects only the elements of a step after its last whole vector, so no load
+    // and no store exceeds the `panel_dim` elements of a step.
     unsafe {
         let vectors = if WHOLE_VECTORS { panel_dim / V::WIDTH } else { 0 };
         let tail_start = vectors * V::WIDTH;

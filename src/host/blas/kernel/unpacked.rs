@@ -1,15 +1,16 @@
 //! GEMM without packing: kernels that read both operands in place.
 //!
-//! Packing costs more than it saves if an operand is reused only a few times, or stays in cache. A
-//! `B` that exceeds L1 is streamed: the micro-kernel multiplies a few rows of `B` at a time.
+//! Packing costs more than it saves if an operand is reused only a few times, or stays in cache. If
+//! `A` has few rows, an untransposed `B` that exceeds L1 is streamed: the micro-kernel multiplies a
+//! few rows of `B` at a time.
 //!
 //! - If `B` is not transposed, the micro-kernel adds multiples of rows of `B` to rows of `C`, in
 //!   the order of k.
 //! - If only `B` is transposed, the dot kernel multiplies rows of `A` by rows of `B`.
 //!
-//! Neither the micro-kernel nor the dot kernel supports two transposed operands, so the caller
-//! transposes such a `B` first. Each kernel computes every element of `C` by the same sequence of
-//! operations, in any tile.
+//! Neither the micro-kernel nor the dot kernel supports two transposed operands, so the caller of
+//! such a GEMM first transposes `B`. Each kernel computes every element of `C` by the same sequence
+//! of operations, in any tile.
 
 use crate::cast::{cast_slice, cast_slice_mut};
 use crate::{
@@ -39,13 +40,13 @@ const L1_B_MAX_LEN: usize = 1 << 14;
 /// sizes of `B`, for `f32` and `f64`, with AVX-512 and AVX2 (decision 49).
 const STREAMED_MAX_M: usize = 24;
 
-/// Number of rows of a streamed `B` that the micro-kernel multiplies at a time. The partial sums stay
-/// in `C` between two blocks of rows. In larger blocks, rows a multiple of 4 KiB apart evict one
-/// another from L1.
+/// Number of rows of a streamed `B` that the micro-kernel multiplies at a time. The partial sums
+/// stay in `C` between two blocks of rows. In larger blocks, rows that are a multiple of 4 KiB
+/// apart evict one another from L1.
 pub(crate) const STREAMED_ROWS: usize = 32;
 
-/// Number of columns of a streamed `B` after which the next rows follow, so that a block of rows,
-/// and the rows of `C`, stay in L2.
+/// Number of columns of a streamed `B` that are multiplied at a time, for all blocks of rows, so
+/// that these columns of a block of rows and of `C` stay in L2.
 const STREAMED_COLUMNS: usize = 512;
 
 /// Returns whether unpacked kernels were faster than packing in measurements of GEMMs with shapes
@@ -92,8 +93,8 @@ macro_rules! outlined {
 pub(crate) struct UnpackedGemm<'a, S> {
     pub(crate) trans_a: Transpose,
     pub(crate) trans_b: Transpose,
-    /// Whether an untransposed `B` is streamed. The choice must not depend on the number of threads
-    /// that share a GEMM, because it determines the order of additions.
+    /// Whether an untransposed `B` is streamed. The choice determines the order of additions, so it
+    /// must not depend on the number of threads that share a GEMM.
     pub(crate) streamed: bool,
     pub(crate) p: &'a RawGemm<S>,
     pub(crate) batch: BatchStrides,
@@ -286,7 +287,7 @@ unsafe fn multiply_tiles<V: SimdVector, const MR: usize>(
 }
 
 /// Prefetches the rows of `B` that follow the block of `STREAMED_ROWS` rows at `p.b`, in the two
-/// vectors from `column` on. The hardware prefetcher cannot follow so many rows.
+/// vectors from `column` on. The hardware prefetcher cannot follow so many rows at a time.
 ///
 /// # Safety
 /// The processor supports the vector type `V`.
@@ -302,7 +303,7 @@ unsafe fn prefetch_below<V: SimdVector>(p: &RawGemm<V::Scalar>, column: usize) {
     }
 }
 
-/// Computes the columns of `C` from `column` on, up to two vectors of them.
+/// Computes at most two vectors of columns of `C`, from `column` on.
 ///
 /// # Safety
 /// The requirements of [`multiply_tiles`] hold, and `column` is less than n.

@@ -71,7 +71,7 @@ pub(crate) fn update(
     unsafe { update_at(prefetch, x.as_ptr(), y, f) }
 }
 
-/// `yᵢ ← f(yᵢ)`, otherwise like [`update`].
+/// Like [`update`], but for `yᵢ ← f(yᵢ)`.
 #[inline(always)]
 pub(crate) fn update_in_place(
     prefetch: bool,
@@ -138,8 +138,8 @@ unsafe fn update_avx2(
 ///
 /// Loads of `x` are aligned to cache lines. Aligning the loads rotates the assignment of elements
 /// to accumulators, which only swaps operands of additions in the tree reduction of the
-/// accumulators. A swap of operands changes no sum, so the portable loop and the loops of this file
-/// give bit-identical results.
+/// accumulators. Swapping the operands of an addition does not change its result, so the portable
+/// loop and the loops of this file give bit-identical results.
 ///
 /// # Safety
 /// The calling function is compiled for the features of `R`.
@@ -256,8 +256,9 @@ unsafe fn update_rows<R: Row>(
 ) {
     let (mut rest_len, peel_len) = (y.len(), store_peel_len(y));
     let mut y = y.as_mut_ptr();
-    // SAFETY: the caller guarantees the features of `R`. Whole rows are loaded and stored only while
-    // as many elements are left, and masks exclude all elements after the last element.
+    // SAFETY: the caller guarantees the features of `R`. Rows are loaded and stored without a mask
+    // only while at least `LANES` elements are left, and masks exclude all lanes after the last
+    // element.
     unsafe {
         if peel_len > 0 {
             update_masked::<R>(first_lanes(peel_len), x, y, f);

@@ -6,8 +6,9 @@ use std::{arch::x86_64::*, mem::transmute};
 /// [`LANES`] elements of `f32` in one AVX-512 register or two AVX2 registers.
 ///
 /// # Safety
-/// All functions require that the processor has the features of the registers. The pointers of
-/// loads and stores are valid for the accessed elements, and need no alignment.
+/// All functions require that the processor has the instruction set of the registers, AVX-512 or
+/// AVX2. The pointers of loads and stores are valid for the accessed elements, and need no
+/// alignment.
 pub(super) trait Row: Copy {
     /// Returns a row of zeros.
     unsafe fn zero() -> Self;
@@ -17,14 +18,14 @@ pub(super) trait Row: Copy {
     unsafe fn to_array(self) -> [f32; LANES];
     /// Loads a row from `p`.
     unsafe fn load(p: *const f32) -> Self;
-    /// Loads only the lanes that `mask` selects from `p`, and sets all other lanes to zero.
+    /// Loads from `p` only the lanes that `mask` selects, and sets all other lanes to zero.
     unsafe fn load_masked(mask: u16, p: *const f32) -> Self;
-    /// Loads consecutive elements from `p` into the lanes from `start` on that `mask` selects. All
-    /// lanes that `mask` selects are consecutive. Sets all other lanes to zero.
+    /// Loads consecutive elements, from `p` on, into the lanes that `mask` selects, the first of
+    /// which is `start`. The selected lanes are consecutive. Sets all other lanes to zero.
     unsafe fn load_shifted(mask: u16, start: usize, p: *const f32) -> Self;
     /// Stores a row to `p`.
     unsafe fn store(self, p: *mut f32);
-    /// Stores only the lanes that `mask` selects to `p`.
+    /// Stores to `p` only the lanes that `mask` selects.
     unsafe fn store_masked(self, mask: u16, p: *mut f32);
     /// Returns `self + x`.
     unsafe fn add(self, x: Self) -> Self;
@@ -63,8 +64,8 @@ impl Row for __m512 {
         unsafe { _mm512_maskz_loadu_ps(mask, p) }
     }
 
-    /// An expanding load reads from the first element on, because a masked load that reaches into
-    /// an unmapped page before `p` is slow.
+    /// Uses an expanding load, which reads no address before `p`. A masked load from before `p` is
+    /// slow if it reaches into an unmapped page.
     #[inline(always)]
     unsafe fn load_shifted(mask: u16, _: usize, p: *const f32) -> Self {
         // SAFETY: the caller guarantees AVX-512, and that `p` is valid for as many elements as
@@ -136,8 +137,7 @@ impl Row for [__m256; 2] {
 
     #[inline(always)]
     unsafe fn load_shifted(mask: u16, start: usize, p: *const f32) -> Self {
-        // SAFETY: the caller guarantees AVX2, and that the masked lanes from `p - start` on are
-        // valid.
+        // SAFETY: the caller guarantees AVX2, and that `p - start` is valid for the masked lanes.
         unsafe { Self::load_masked(mask, p.wrapping_sub(start)) }
     }
 
@@ -175,7 +175,7 @@ impl Row for [__m256; 2] {
     }
 }
 
-/// Returns AVX2 masks of the lower and the upper eight lanes that `mask` selects.
+/// Returns AVX2 masks for the lower and the upper eight lanes of `mask`.
 ///
 /// # Safety
 /// The processor has AVX2.

@@ -12,7 +12,8 @@ use std::{
 /// Number of `f32` elements in an AVX2 vector.
 const WIDTH: usize = 8;
 
-/// Number of vectors that a row is accumulated in: two rows of sixteen lanes.
+/// Number of vectors in which a row of `x` is accumulated: as many lanes as two accumulator rows of
+/// sixteen lanes.
 const VECTORS: usize = 4;
 
 /// Number of rows whose partial sums are reduced together. The sums of `GROUP` rows fill a vector.
@@ -45,7 +46,7 @@ fn row_to_lanes(x: &[f32], map: impl Fn(f32) -> f32 + Copy) -> __m256 {
     let (blocks, rest) = x.as_chunks::<{ VECTORS * WIDTH }>();
     for x in blocks {
         for (sum, x) in sums.iter_mut().zip(x.as_chunks::<WIDTH>().0) {
-            // SAFETY: `x` holds a vector, and the load needs no alignment.
+            // SAFETY: `x` has as many elements as a vector, and the load needs no alignment.
             *sum = add_mapped(*sum, unsafe { _mm256_loadu_ps(x.as_ptr()) }, map);
         }
     }
@@ -62,7 +63,7 @@ fn row_to_lanes(x: &[f32], map: impl Fn(f32) -> f32 + Copy) -> __m256 {
 fn load_first(x: &[f32]) -> __m256 {
     const MASKS: [i32; 2 * WIDTH] = [-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0];
     let mask = &MASKS[WIDTH - x.len()..][..WIDTH];
-    // SAFETY: `mask` holds a vector, and selects only the elements of `x`.
+    // SAFETY: `mask` has as many elements as a vector, and selects only the elements of `x`.
     unsafe { _mm256_maskload_ps(x.as_ptr(), _mm256_loadu_si256(mask.as_ptr().cast())) }
 }
 
@@ -80,7 +81,7 @@ fn add_mapped(sum: __m256, x: __m256, map: impl Fn(f32) -> f32) -> __m256 {
 }
 
 /// Returns the sum of the lanes of each row, added in the order of `reduce_lanes`. Each addition
-/// instruction adds lanes of two rows.
+/// instruction adds lanes of several rows.
 #[inline]
 #[target_feature(enable = "avx2,fma")]
 fn reduce_rows(rows: [__m256; GROUP]) -> [f32; GROUP] {
