@@ -1,6 +1,7 @@
 //! Benchmarks of CPU devices and of the simulated device, with `cortado::bench_kit`. The benchmark
-//! prints tables: each kernel's rates relative to the device's copy bandwidth and GEMM rate, and the
-//! sizes from which the device is faster than one CPU thread. A list of transfers by size follows.
+//! prints tables: each kernel's rates relative to the device's copy bandwidth and GEMM rate, and
+//! the sizes from which the device is faster than one CPU thread. A list of transfers by size
+//! follows.
 //!
 //! ```sh
 //! cargo bench --bench devices                # all kernels

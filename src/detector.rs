@@ -105,10 +105,11 @@ impl Detector {
     /// Creates a detector from a net with trained weights.
     ///
     /// # Errors
-    /// [`Error::InvalidData`] unless the net has one Input layer with one top, and one layer of type
-    /// DetectionOutput, YoloDetectionOutput or Yolov3DetectionOutput; [`Error::Shape`] unless the input has four axes and
-    /// one or three channels; [`Error::InvalidInput`] or [`Error::Shape`] if the mean does not match the number
-    /// of channels; errors of [`proto::read_binary`] for a mean image.
+    /// [`Error::InvalidData`] unless the net has one Input layer with one top, and one layer of
+    /// type DetectionOutput, YoloDetectionOutput or Yolov3DetectionOutput; [`Error::Shape`] unless
+    /// the input has four axes and one or three channels; [`Error::InvalidInput`] or
+    /// [`Error::Shape`] if the mean does not match the number of channels; errors of
+    /// [`proto::read_binary`] for a mean image.
     pub fn new(mut net: Net<f32>, preprocessing: &Preprocessing) -> Result<Self> {
         let input = ImageInput::new(&mut net, preprocessing, "detector")?;
         let kinds = ["DetectionOutput", "YoloDetectionOutput", "Yolov3DetectionOutput"];
@@ -131,15 +132,15 @@ impl Detector {
         // label 0.
         let classes = match layer.r#type() {
             "YoloDetectionOutput" => {
-                layer.yolo_detection_output_param.as_ref().map_or(0, |param| param.num_classes())
-                    + 1
+                let param = layer.yolo_detection_output_param.as_ref();
+                param.map_or(0, |param| param.num_classes()) as usize + 1
             }
             "Yolov3DetectionOutput" => {
                 let param = layer.yolov3_detection_output_param.as_ref();
-                param.map_or(0, |param| param.num_classes()) + 1
+                param.map_or(0, |param| param.num_classes()) as usize + 1
             }
-            _ => param.num_classes(),
-        } as usize;
+            _ => param.num_classes() as usize,
+        };
         let output = layer.top[0].clone();
         Ok(Self { net, input, output, classes, edge_scale, labels: BTreeMap::new() })
     }

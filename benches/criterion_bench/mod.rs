@@ -19,8 +19,8 @@ pub(crate) struct CriterionBench {
 
 impl CriterionBench {
     pub(crate) fn from_args(name: &str) -> Result<Self> {
-        // criterion compares a case with the baseline that has this name. No such baseline exists, so
-        // criterion compares nothing, and the report contains the only comparison.
+        // criterion compares a case with the baseline that has this name. No such baseline exists,
+        // so criterion compares nothing, and the report contains the only comparison.
         let criterion = Criterion::default().without_plots().retain_baseline("none".into(), false);
         Ok(Self { criterion, report: Bench::from_args(name)? })
     }

@@ -43,11 +43,12 @@ const MAX_RUN_NOISE: f64 = 0.15;
 /// reaches at least to the time of the second-fastest pass. A change is therefore above the noise
 /// only if, in both runs, two passes differ by less than the change.
 ///
-/// The noise is also at least the relative change of the case's limit, because a different peak rate
-/// shows that the machine changed: for example, the host moved the processors of a virtual machine
-/// to other caches. The noise is also at least the median change of all cases plus five times their
-/// spread, up to 15 %: between two runs, the whole machine may become slower or faster. The spread is 1.48 times the median absolute deviation of the logarithms of the
-/// ratios, which estimates the standard deviation and ignores outliers (Rousseeuw and Croux, 1993).
+/// The noise is also at least the relative change of the case's limit, because a different peak
+/// rate shows that the machine changed: for example, the host moved the processors of a virtual
+/// machine to other caches. The noise is also at least the median change of all cases plus five
+/// times their spread, up to 15 %: between two runs, the whole machine may become slower or faster.
+/// The spread is 1.48 times the median absolute deviation of the logarithms of the ratios, which
+/// estimates the standard deviation and ignores outliers (Rousseeuw and Croux, 1993).
 ///
 /// ```
 /// use cortado::bench_kit::{Record, compare};
@@ -113,9 +114,9 @@ mod tests {
         move || f64::from(rng.next_u32()) / f64::from(u32::MAX)
     }
 
-    /// Returns one pass of all cases: `factor` scales the true time of each case, and `drift` scales
-    /// all times. Each median has normally distributed noise of 1.5 %, and each interval is ±2 % of
-    /// the median.
+    /// Returns one pass of all cases: `factor` scales the true time of each case, and `drift`
+    /// scales all times. Each median has normally distributed noise of 1.5 %, and each interval is
+    /// ±2 % of the median.
     fn pass(seed: u64, drift: f64, factor: impl Fn(usize) -> f64) -> Vec<Record> {
         let mut uniform = random_numbers(seed);
         let mut normal = move || (0..12).map(|_| uniform()).sum::<f64>() - 6.0;

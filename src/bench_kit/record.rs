@@ -64,8 +64,8 @@ impl Record {
         }
     }
 
-    /// Formats the share of the limit: with a note above 100 %, as `on the host` for a fallback, and
-    /// as a dash if the limit is unknown.
+    /// Formats the share of the limit: with a note above 100 %, as `on the host` for a fallback,
+    /// and as a dash if the limit is unknown.
     pub fn share(&self) -> String {
         match self.percent_of_limit() {
             _ if self.fallback => "on the host".into(),

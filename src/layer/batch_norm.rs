@@ -24,10 +24,13 @@ use crate::{
 /// and 1 to the third parameter. If the third parameter is 0, the layer uses 0 as the stored mean
 /// and variance.
 ///
-/// With `scale_bias`, `scale_filler` or `bias_filler` of NVIDIA's fork of Caffe, the layer computes `y
-/// = scale · (x − mean) / √(variance + eps) + bias` with an `eps` of at least 1e-5. The scale, by
-/// default 1, and the bias, by default 0, have one value per channel. Both are trainable parameters,
-/// which follow the three statistics parameters.
+/// With `scale_bias`, `scale_filler` or `bias_filler` of NVIDIA's fork of Caffe, the layer computes
+/// `y = scale · (x − mean) / √(variance + eps) + bias` with an `eps` of at least 1e-5. The scale,
+/// by default 1, and the bias, by default 0, have one value per channel. Both are trainable
+/// parameters, which follow the three statistics parameters. The fork stores the mean and the
+/// variance themselves, with a third parameter of 0;
+/// [`Net::copy_trained_from`](crate::Net::copy_trained_from) sets the third parameter of such a
+/// layer to 1.
 ///
 /// The forward pass reads the bottom twice. The backward pass reads both the bottom and the top's
 /// gradient twice. The layer saves a copy of the bottom only if the layer runs in place.

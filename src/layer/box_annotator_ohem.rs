@@ -11,9 +11,9 @@ use std::collections::HashMap;
 /// losses, the layer keeps the first.
 ///
 /// The layer runs on the host, and its bottoms have no gradients. The layer comes from R-FCN: Dai,
-/// Li, He and Sun, R-FCN: object detection via region-based fully convolutional networks (2016); the
-/// method is from Shrivastava, Gupta and Girshick, Training region-based object detectors with online
-/// hard example mining (2016).
+/// Li, He and Sun, R-FCN: object detection via region-based fully convolutional networks (2016);
+/// the method is from Shrivastava, Gupta and Girshick, Training region-based object detectors with
+/// online hard example mining (2016).
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};
@@ -104,11 +104,12 @@ impl<T: Element> Layer<T> for BoxAnnotatorOhemLayer {
 
         let mut order: Vec<usize> = (0..losses.len()).collect();
         order.sort_by(|&a, &b| losses[b].to_f64().total_cmp(&losses[a].to_f64()));
-        let mut kept = HashMap::<u64, u32>::new();
+        // As in R-FCN, the index of the image is truncated to an integer.
+        let mut kept = HashMap::<i64, u32>::new();
         for index in order {
             let (region, position) = (index / positions, index % positions);
             let image = regions[region * 5 * positions + position].to_f64();
-            let kept = kept.entry(image.to_bits()).or_default();
+            let kept = kept.entry(image as i64).or_default();
             if *kept == self.regions_per_image {
                 continue;
             }

@@ -23,8 +23,8 @@ use std::time::Duration;
 /// `mean_file` must have the size of the crop. All images of a batch must have the same size.
 ///
 /// `label_divide_factor` of ENet (TimoSaemann/caffe-enet) resizes the label images to
-/// 1/`label_divide_factor` of `new_height` and `new_width`, for a net whose output is smaller than its
-/// input.
+/// 1/`label_divide_factor` of `new_height` and `new_width`, for a net whose output is smaller than
+/// its input.
 ///
 /// The DenseImageData layer comes from SegNet (alexgkendall/caffe-segnet). cortado gives the field
 /// `dense_image_data_param` the number 46, as does the version of SegNet for cuDNN 5. As in the

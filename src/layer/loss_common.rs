@@ -29,8 +29,8 @@ pub(super) fn normalization(
             NormalizationMode::None => LossNormalization::None,
             NormalizationMode::PreFixed => {
                 return invalid(
-                    "loss_param: normalization PRE_FIXED is only implemented for SoftmaxWithLoss \
-                     and SmoothL1Loss",
+                    "loss_param: normalization PRE_FIXED is only implemented for \
+                     SoftmaxWithLoss, SmoothL1Loss and their OHEM variants",
                 );
             }
         },
@@ -38,7 +38,8 @@ pub(super) fn normalization(
 }
 
 /// Returns the divisor `pre_fixed_normalizer` of a loss with the normalization `PRE_FIXED`, which
-/// the fork R-FCN introduced, or `None` for another normalization.
+/// the fork R-FCN introduced, or `None` for another normalization. As in the fork, the divisor is
+/// at least 1.
 ///
 /// # Errors
 /// Returns [`Error::InvalidData`] unless the divisor is positive and finite.
@@ -48,7 +49,7 @@ pub(super) fn fixed_divisor(param: &LossParameter) -> Result<Option<f64>> {
     }
     let divisor = f64::from(param.pre_fixed_normalizer());
     match divisor > 0.0 && divisor.is_finite() {
-        true => Ok(Some(divisor)),
+        true => Ok(Some(divisor.max(1.0))),
         false => invalid(format!(
             "loss_param: pre_fixed_normalizer must be positive and finite, found {divisor}"
         )),

@@ -101,8 +101,8 @@ impl PriorBoxes {
     /// Returns the shape of the top for a feature map of shape `features`.
     ///
     /// # Errors
-    /// Returns [`Error::Shape`] unless `features` has four axes, and [`Error::ShapeOverflow`] if the
-    /// number of boxes overflows.
+    /// Returns [`Error::Shape`] unless `features` has four axes, and [`Error::ShapeOverflow`] if
+    /// the number of boxes overflows.
     pub(crate) fn shape(&self, features: &Shape) -> Result<[usize; 3]> {
         let [_, _, height, width] = image_extents(features)?;
         let boxes = [height, width, self.sizes.len(), self.offsets.len()];

@@ -1,4 +1,5 @@
-//! The SmoothL1Loss layer: a loss that is quadratic for small differences and linear for large ones.
+//! The SmoothL1Loss layer: a loss that is quadratic for small differences and linear for large
+//! ones.
 
 use super::{loss_common, prelude::*};
 use crate::{
@@ -6,17 +7,20 @@ use crate::{
     op::{Axis, Binary, LossNormalization, Unary},
 };
 
-/// `loss = Σ wₒ · f(wᵢ · (a − b)) / n`, where `f(d) = (σ·d)² / 2` if `|d| < 1/σ²`, and `f(d) = |d| −
-/// 1/(2σ²)` otherwise. The bottoms are a, b and, optionally, the inside weights wᵢ and the outside
-/// weights wₒ, all of the same shape. The field `sigma` is σ.
+/// `loss = Σ wₒ · f(wᵢ · (a − b)) / n`, where `f(d) = (σ·d)² / 2` if `|d| < 1/σ²`, and `f(d) = |d|
+/// − 1/(2σ²)` otherwise. The bottoms are a, b and, optionally, the inside weights wᵢ and the
+/// outside weights wₒ, all of the same shape. The field `sigma` is σ.
 ///
 /// The layer comes from Fast R-CNN: Girshick, Fast R-CNN (2015). By default, n is the extent of the
-/// first axis. As in R-FCN, the `normalization` of `loss_param` selects another n: `VALID` and `FULL`
-/// divide by the number of elements per channel. The layer computes the gradients of a and b.
+/// first axis. As in R-FCN, the `normalization` of `loss_param` selects another n: `VALID` and
+/// `FULL` divide by the number of elements per channel. The layer computes the gradients of a and
+/// b.
 ///
-/// The type `SmoothL1LossOHEM` of R-FCN has no outside weights, σ = 1, and the default normalization
-/// `VALID`. Its optional second top, which has no gradient, holds the sum of `f` over the channels at
-/// each position of each item.
+/// The type `SmoothL1LossOHEM` of R-FCN has no outside weights, σ = 1, and the default
+/// normalization `VALID`. Its optional second top, which has no gradient, holds the sum of `f` over
+/// the channels at each position of each item. The gradients are the derivatives of the loss.
+/// R-FCN's code leaves the inside weights out of the gradients, which is the same for weights of 0
+/// and 1.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};
@@ -53,7 +57,8 @@ impl<T: Element> SmoothL1LossLayer<T> {
     /// # Errors
     /// Returns [`Error::InvalidData`] if `sigma` or `pre_fixed_normalizer` is not positive.
     pub fn new(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
-        Self::with_default(param, cx, LossNormalization::BatchSize)
+        let sigma = param.smooth_l1_loss_param.unwrap_or_default().sigma();
+        Self::with_sigma(sigma.into(), param, cx, LossNormalization::BatchSize)
     }
 
     /// Creates a layer of the type `SmoothL1LossOHEM`.
@@ -61,17 +66,16 @@ impl<T: Element> SmoothL1LossLayer<T> {
     /// # Errors
     /// Returns [`Error::InvalidData`] if `pre_fixed_normalizer` is not positive.
     pub fn of_regions(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
-        let param = LayerParameter { smooth_l1_loss_param: None, ..param.clone() };
-        let layer = Self::with_default(&param, cx, LossNormalization::Valid)?;
+        let layer = Self::with_sigma(1.0, param, cx, LossNormalization::Valid)?;
         Ok(Self { is_of_regions: true, ..layer })
     }
 
-    fn with_default(
+    fn with_sigma(
+        sigma: f64,
         param: &LayerParameter,
         cx: &LayerContext<'_>,
         default: LossNormalization,
     ) -> Result<Self> {
-        let sigma = f64::from(param.smooth_l1_loss_param.unwrap_or_default().sigma());
         if !(sigma > 0.0 && sigma.is_finite()) {
             return invalid(format!(
                 "smooth_l1_loss_param: sigma must be positive and finite, found {sigma}"

@@ -40,6 +40,8 @@ use crate::proto::{YoloDetectionOutputParameter, Yolov3DetectionOutputParameter}
 /// has the score `σ(object) · p`, where `p` is the softmax of the class scores at the most likely
 /// class. The score must be at least `confidence_threshold`. The layer has one or two bottoms, each
 /// with all anchor boxes of `biases`, whose unit is the distance between neighbouring positions.
+/// The fork divides both edges by the width of the feature map; cortado divides the height by the
+/// height of the map, which is the same for square maps.
 ///
 /// The number of rows depends on the values of the bottoms, so the layer computes the boxes on the
 /// host, in `reshape`. The first `reshape` finds no boxes, because the bottoms have no values yet.

@@ -110,8 +110,8 @@ impl<T: Element> NetBuilder<T> {
         Self { reuse_memory: reuse, ..self }
     }
 
-    /// Sets the shard of the training run to which the net belongs; [`Shard::WHOLE`] by default. The
-    /// data layers of the net take the records of this shard.
+    /// Sets the shard of the training run to which the net belongs; [`Shard::WHOLE`] by default.
+    /// The data layers of the net take the records of this shard.
     #[must_use]
     pub fn shard(self, shard: Shard) -> Self {
         Self { shard, ..self }

@@ -8,7 +8,7 @@ use crate::{
     blob::Blob,
     element::{Element, compiled_for},
     error::{Error, Result},
-    proto::{self, BlobProto, NetParameter},
+    proto::{self, BlobProto, LayerParameter, NetParameter},
 };
 use std::{ffi::OsStr, path::Path};
 
@@ -105,6 +105,11 @@ impl<T: Element> Net<T> {
                 .filter(|(_, proto)| has_data(proto))
                 .try_for_each(|(param, proto)| param.from_proto(proto, false));
             result.map_err(|error| self.in_layer(layer, error))?;
+            if has_undivided_statistics(from) {
+                // All parameters of the layer were copied, so the third exists.
+                let result = self.nodes[layer].layer.params_mut()[2].fill(1.0);
+                result.map_err(|error| self.in_layer(layer, error))?;
+            }
             if !from.blobs.is_empty() {
                 copied_layers.push(from.name().to_owned());
             }
@@ -315,6 +320,18 @@ fn list_names<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
         (false, 0) => first.join(", "),
         (false, more) => format!("{} and {more} more", first.join(", ")),
     }
+}
+
+/// Returns whether a BatchNorm layer comes from NVIDIA's fork of Caffe, whose layers with a scale
+/// and a bias store the mean and the variance themselves, and leave the third blob 0. Caffe's
+/// layers divide the first two blobs by the third.
+fn has_undivided_statistics(layer: &LayerParameter) -> bool {
+    let is_zero = |blob: &BlobProto| {
+        blob.data.iter().all(|&x| x == 0.0) && blob.double_data.iter().all(|&x| x == 0.0)
+    };
+    let [mean, variance, divisor, _, _] = &layer.blobs[..] else { return false };
+    let zero_divisor = has_data(divisor) && is_zero(divisor);
+    layer.r#type() == "BatchNorm" && zero_divisor && !(is_zero(mean) && is_zero(variance))
 }
 
 fn has_data(proto: &BlobProto) -> bool {

@@ -8,9 +8,9 @@ use crate::{
     shape::Shape,
 };
 
-/// Exports BatchNorm with stored statistics as `BatchNormalization`. The third parameter divides the
-/// two sums of statistics; if it is 0, the mean and the variance are 0, as in Caffe. The scale and
-/// the bias of NVIDIA's fork are the fourth and the fifth parameter.
+/// Exports BatchNorm with stored statistics as `BatchNormalization`. The third parameter divides
+/// the two sums of statistics; if it is 0, the mean and the variance are 0, as in Caffe. The scale
+/// and the bias of NVIDIA's fork are the fourth and the fifth parameter.
 pub(super) fn batch_norm(cx: &mut LayerExport<'_>) -> Result<()> {
     let param = cx.param.batch_norm_param.clone().unwrap_or_default();
     let (x, epsilon, has_scale) = (cx.bottom(0), batch_norm_epsilon(&param), cx.params.len() > 3);
@@ -145,8 +145,8 @@ fn operand(cx: &mut LayerExport<'_>, axis: i32) -> Result<String> {
     }
 }
 
-/// Returns the shape `operand`, whose first axis is axis `axis` of `x`, with an extent of 1 for each
-/// later axis of `x`.
+/// Returns the shape `operand`, whose first axis is axis `axis` of `x`, with an extent of 1 for
+/// each later axis of `x`.
 fn aligned(x: &Shape, axis: i32, operand: &Shape) -> Result<Vec<usize>> {
     let mut shape = operand.to_vec();
     if !shape.is_empty() {

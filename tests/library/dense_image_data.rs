@@ -16,8 +16,8 @@ fn write_image(path: &Path, channels: usize, value: impl Fn(usize, usize) -> u8)
     fs::write(path, bytes).unwrap();
 }
 
-/// Writes three pairs of images and their list. In pair `i`, the red, green and blue of pixel `p` are
-/// `p + 30·i`, `p + 100` and `p + 200`, and its label is `p + 30·i`.
+/// Writes three pairs of images and their list. In pair `i`, the red, green and blue of pixel `p`
+/// are `p + 30·i`, `p + 100` and `p + 200`, and its label is `p + 30·i`.
 fn write_pairs(folder: &Path) {
     let mut list = String::new();
     for i in 0..3 {

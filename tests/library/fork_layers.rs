@@ -22,8 +22,8 @@ fn input(name: &str, shape: &[usize]) -> String {
     )
 }
 
-/// Returns a net with inputs of the shapes `inputs`, named `x`, `x1`, `x2`, …, and a layer from these
-/// inputs to `y`, and sets the inputs to different values.
+/// Returns a net with inputs of the shapes `inputs`, named `x`, `x1`, `x2`, …, and a layer from
+/// these inputs to `y`, and sets the inputs to different values.
 fn net_of(inputs: &[&[usize]], layer: &str, phase: Phase) -> (Net<f32>, Vec<Vec<f64>>) {
     let (mut text, mut bottoms) = (String::new(), String::new());
     for (i, shape) in inputs.iter().enumerate() {
@@ -53,8 +53,8 @@ fn forward(net: &mut Net<f32>) -> Vec<f64> {
     net.blob("y").unwrap().to_vec().unwrap().into_iter().map(f64::from).collect()
 }
 
-/// Asserts that the values differ by at most 1e-5 of the largest value, which is about 100 roundings
-/// of an `f32`.
+/// Asserts that the values differ by at most 1e-5 of the largest value, which is about 100
+/// roundings of an `f32`.
 fn assert_close(found: &[f64], expected: &[f64], what: &str) {
     assert_eq!(found.len(), expected.len(), "{what}");
     let largest = expected.iter().fold(1e-3, |max: f64, value| max.max(value.abs()));
@@ -183,6 +183,16 @@ fn batch_norm_of_nvidia_scales_and_shifts() {
     let learned: Vec<_> = net.params().iter().map(|param| param.lr_mult != Some(0.0)).collect();
     assert_eq!(learned, [false, false, false, true, true]);
 
+    // In NVIDIA's files, the first two blobs are the mean and the variance, and the third is 0.
+    let mut weights = test.to_proto(false).unwrap();
+    let blobs = &mut weights.layer.iter_mut().find(|layer| !layer.blobs.is_empty()).unwrap().blobs;
+    blobs[0].data = vec![0.5, -1.0, 2.0];
+    blobs[1].data = vec![4.0, 0.25, 1.0];
+    blobs[2].data = vec![0.0];
+    test.copy_trained_from(&weights).unwrap();
+    let stored = |channel: usize| ([0.5, -1.0, 2.0][channel], [4.0, 0.25, 1.0][channel]);
+    assert_close(&forward(&mut test), &expected(&stored), "weights of NVIDIA's fork");
+
     // By default, the scale is 1 and the bias is 0. With a scale, the layer raises a smaller `eps`
     // to 1e-5.
     let outputs = ["scale_bias: true eps: 0", "eps: 1e-5"].map(|param| {
@@ -219,6 +229,16 @@ fn losses_of_rfcn_have_a_top_with_the_loss_of_each_region() {
     assert_close(&forward(&mut net), &[mean], "SoftmaxWithLossOHEM");
     assert_close(&values(&net, "p"), &p, "probabilities");
     assert_close(&values(&net, "losses"), &losses, "losses");
+
+    // Caffe's own layer also has the probabilities as a second top, with and without class weights.
+    for weights in ["", "weight_by_label_freqs: true class_weighting: [1, 1, 1, 1]"] {
+        let layer =
+            format!("top: 'p' type: 'SoftmaxWithLoss' loss_param {{ ignore_label: -1 {weights} }}");
+        let (mut net, _) = net_of(&[&[2, 4, 3], &[2, 1, 3]], &layer, Phase::Train);
+        net.blob("x1").unwrap().copy_from_slice(&labels).unwrap();
+        assert_close(&forward(&mut net), &[mean], "SoftmaxWithLoss");
+        assert_close(&values(&net, "p"), &p, "probabilities");
+    }
 
     let layer = "top: 'losses' type: 'SmoothL1LossOHEM' smooth_l1_loss_param { sigma: 3 }";
     let shape: &[usize] = &[2, 4, 3, 1];
@@ -260,12 +280,12 @@ fn box_annotator_ohem_keeps_the_regions_with_the_highest_losses_of_each_image() 
         box_annotator_ohem_param { roi_per_img: 2 ignore_label: -7 }";
     let shapes: [&[usize]; 4] = [&[6, 5], &[6, 1, 1, 1], &[6], &[6, 2]];
     let (mut net, x) = net_of(&shapes, layer, Phase::Train);
-    let images = [0.0, 1.0, 0.0, 0.0, 2.0, 0.0];
+    let images = [0.0, 1.0, -0.0, 0.25, 2.0, 0.0];
     let rois: Vec<f32> = images.iter().flat_map(|&image| [image, 1.0, 2.0, 3.0, 4.0]).collect();
     net.blob("x").unwrap().copy_from_slice(&rois).unwrap();
     net.blob("x1").unwrap().copy_from_slice(&[0.5, 0.1, 0.25, 2.0, 0.0, 0.5]).unwrap();
-    // Image 0 keeps region 3 and, of the regions 0 and 5 with equal losses, the first; images 1 and
-    // 2 keep their only regions.
+    // Indices of images are truncated. Image 0 keeps region 3 and, of the regions 0 and 5 with
+    // equal losses, the first; images 1 and 2 keep their only regions.
     let is_kept = [true, true, false, true, true, false];
     let kept = |i: usize, value: f64, other: f64| if is_kept[i] { value } else { other };
     let labels: Vec<f64> = (0..6).map(|i| kept(i, x[2][i], -7.0)).collect();

@@ -29,18 +29,24 @@ const ALIGN_STORES_MIN_BYTES: usize = 2 << 10;
 /// loads would not be faster.
 #[inline(always)]
 pub(crate) fn load_peel_len<A>(x: &[A]) -> usize {
-    peel_len(x, ALIGN_LOADS_MIN_BYTES)
+    peel_len((x.as_ptr(), x.len()), ALIGN_LOADS_MIN_BYTES)
 }
 
 /// Like [`load_peel_len`], but for stores to `y`.
 #[inline(always)]
 pub(crate) fn store_peel_len<A>(y: &[A]) -> usize {
-    peel_len(y, ALIGN_STORES_MIN_BYTES)
+    store_peel_len_at(y.as_ptr(), y.len())
+}
+
+/// Like [`store_peel_len`], but for the `len` elements at `y`.
+#[inline(always)]
+pub(crate) fn store_peel_len_at<A>(y: *const A, len: usize) -> usize {
+    peel_len((y, len), ALIGN_STORES_MIN_BYTES)
 }
 
 #[inline(always)]
-fn peel_len<A>(x: &[A], min_bytes: usize) -> usize {
-    if size_of_val(x) < min_bytes { 0 } else { x.as_ptr().align_offset(CACHE_LINE).min(x.len()) }
+fn peel_len<A>((x, len): (*const A, usize), min_bytes: usize) -> usize {
+    if len * size_of::<A>() < min_bytes { 0 } else { x.align_offset(CACHE_LINE).min(len) }
 }
 
 /// Calls `body` on the elements of `y` before the first cache-line boundary, if any, and on the

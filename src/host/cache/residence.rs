@@ -65,8 +65,10 @@ pub(crate) fn is_amd() -> bool {
 
 impl Caches {
     fn of_processor() -> Self {
-        static CACHES: LazyLock<Caches> =
-            LazyLock::new(|| Caches::detect().unwrap_or(DEFAULT_CACHES));
+        static CACHES: LazyLock<Caches> = LazyLock::new(|| match Caches::detect() {
+            (Some((l2, l3)), is_amd) => Caches { l2, l3, is_amd },
+            (None, is_amd) => Caches { is_amd, ..DEFAULT_CACHES },
+        });
         *CACHES
     }
 
@@ -82,10 +84,11 @@ impl Caches {
         }
     }
 
-    /// Returns the caches that the processor reports through the instruction CPUID; `None` if the
-    /// processor does not report its caches.
+    /// Returns the sizes of L2 and L3 that the processor reports through the instruction CPUID, and
+    /// whether AMD made the processor. The sizes are `None` if the processor does not report its
+    /// caches, as in some virtual machines.
     #[cfg(target_arch = "x86_64")]
-    fn detect() -> Option<Self> {
+    fn detect() -> (Option<(usize, usize)>, bool) {
         use std::arch::x86_64::{__cpuid, __cpuid_count};
         /// The maker's name `AuthenticAMD`, as leaf 0 returns it in EBX, EDX and ECX.
         const AMD: [u32; 3] = [0x6874_7541, 0x6974_6e65, 0x444d_4163];
@@ -100,7 +103,8 @@ impl Caches {
             let has_leaf = __cpuid(0x8000_0000).eax >= 0x8000_001d
                 && __cpuid(0x8000_0001).ecx & TOPOLOGY_EXTENSIONS != 0;
             has_leaf.then_some(0x8000_001d)
-        }?;
+        };
+        let Some(leaf) = leaf else { return (None, is_amd) };
         let size_of_level = |level| {
             let caches = (0..8).map(|i| __cpuid_count(leaf, i)).take_while(|c| c.eax & 31 != 0);
             let data_or_unified = caches.filter(|c| c.eax & 31 != 2);
@@ -111,13 +115,12 @@ impl Caches {
             });
             sizes.max()
         };
-        let l2 = size_of_level(2)?;
-        Some(Self { l2, l3: size_of_level(3).unwrap_or(l2), is_amd })
+        (size_of_level(2).map(|l2| (l2, size_of_level(3).unwrap_or(l2))), is_amd)
     }
 
     #[cfg(not(target_arch = "x86_64"))]
-    fn detect() -> Option<Self> {
-        None
+    fn detect() -> (Option<(usize, usize)>, bool) {
+        (None, false)
     }
 }
 
@@ -146,16 +149,27 @@ mod tests {
     #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
     #[test]
     fn detected_sizes_are_those_of_the_operating_system() {
-        let read = |index: usize, name: &str| {
-            let path = format!("/sys/devices/system/cpu/cpu0/cache/index{index}/{name}");
+        let read = |cpu: usize, index: usize, name: &str| {
+            let path = format!("/sys/devices/system/cpu/cpu{cpu}/cache/index{index}/{name}");
             std::fs::read_to_string(path).ok()
         };
-        let size = |level: &str| {
-            let index = (0..8).find(|&i| read(i, "level").is_some_and(|l| l.trim() == level))?;
-            read(index, "size")?.trim().strip_suffix('K')?.parse::<usize>().ok()
+        let size = |cpu: usize, level: &str| {
+            let index =
+                (0..8).find(|&i| read(cpu, i, "level").is_some_and(|l| l.trim() == level))?;
+            Some(read(cpu, index, "size")?.trim().strip_suffix('K')?.parse::<usize>().ok()? << 10)
         };
-        let (Some(caches), Some(l2)) = (Caches::detect(), size("2")) else { return };
-        assert_eq!(caches.l2, l2 << 10);
-        assert_eq!(caches.l3, size("3").unwrap_or(l2) << 10);
+        // The cores of a hybrid processor differ in their caches.
+        let cpus = (0..1024).map_while(|cpu| {
+            let l2 = size(cpu, "2")?;
+            Some((l2, size(cpu, "3").unwrap_or(l2)))
+        });
+        let cpus: Vec<_> = cpus.collect();
+        // Without sizes, the system does not report the caches, or the processor has no L2.
+        if let Some(&first) = cpus.first() {
+            let detected = Caches::detect().0.unwrap_or(first);
+            assert!(cpus.contains(&detected), "{detected:?}, {cpus:?}");
+            let hides_caches = Caches::detect().0.is_none();
+            assert!(!hides_caches || is_amd(), "CPUID reports no caches: {cpus:?}");
+        }
     }
 }

@@ -37,7 +37,11 @@ impl GemmPath {
     pub(crate) fn choose<S: SimdScalar>(op: &Gemm<S>) -> Self {
         match () {
             () if unpacked_is_faster(op) => Self::Unpacked,
-            () if streaming_is_faster(op) => Self::Streamed,
+            // Streaming has not been compared with `matrixmultiply`, which computes packed GEMMs at
+            // the portable level.
+            () if SimdLevel::current() != SimdLevel::Portable && streaming_is_faster(op) => {
+                Self::Streamed
+            }
             () => Self::Packed,
         }
     }

@@ -147,8 +147,8 @@ impl<S: Copy> UnpackedGemm<'_, S> {
         } else {
             2
         });
-        // SAFETY: the caller meets the requirements of `outer`. `mr` is at most m, unless m is 0, for
-        // which there are no tiles.
+        // SAFETY: the caller meets the requirements of `outer`. `mr` is at most m, unless m is 0,
+        // for which there are no tiles.
         unsafe {
             match mr {
                 12 if V::HAS_32_REGISTERS => {
@@ -259,6 +259,7 @@ unsafe fn multiply_tiles<V: SimdVector, const MR: usize>(
     strides: (usize, usize),
     streamed: bool,
 ) {
+    debug_assert!(!streamed || p.bias.is_null(), "the bias would be added once per block of rows");
     let (kc, nc) = if streamed { (STREAMED_ROWS, STREAMED_COLUMNS) } else { (p.k, p.n) };
     for first_column in (0..p.n).step_by(nc.max(1)) {
         let n = nc.min(p.n - first_column);

@@ -4,7 +4,7 @@
 use crate::host::{
     blas::x86::row::Row,
     cache::{
-        cache_line::{PREFETCH_DISTANCE, store_peel_len},
+        cache_line::{PREFETCH_DISTANCE, store_peel_len_at},
         x86::prefetch_l1,
     },
     reduction::tree::{ACCUMULATOR_ROWS, LANES},
@@ -54,8 +54,8 @@ fn sum_avx2(prefetch: bool, x: &[f32], y: &[f32], f: impl Fn(f32, f32, f32) -> f
     unsafe { sum_rows::<[__m256; 2]>(prefetch, x, y, f) }
 }
 
-/// `yᵢ ← f(xᵢ, yᵢ)`. Returns false, and leaves `y` unchanged, at SIMD levels for which this file has
-/// no loop. Prefetches `x` and `y` in software if `prefetch` is true.
+/// `yᵢ ← f(xᵢ, yᵢ)`. Returns false, and leaves `y` unchanged, at SIMD levels for which this file
+/// has no loop. Prefetches `x` and `y` in software if `prefetch` is true.
 ///
 /// # Panics
 /// Panics if the lengths of `x` and `y` differ.
@@ -67,8 +67,8 @@ pub(crate) fn update(
     f: impl Fn(f32, f32) -> f32 + Copy,
 ) -> bool {
     assert!(x.len() == y.len());
-    // SAFETY: `x` and `y` are equally long.
-    unsafe { update_at(prefetch, x.as_ptr(), y, f) }
+    // SAFETY: `x` and `y` are equally long, and `y` is borrowed exclusively.
+    unsafe { update_at(prefetch, x.as_ptr(), (y.as_mut_ptr(), y.len()), f) }
 }
 
 /// Like [`update`], but for `yᵢ ← f(yᵢ)`.
@@ -78,13 +78,15 @@ pub(crate) fn update_in_place(
     y: &mut [f32],
     f: impl Fn(f32) -> f32 + Copy,
 ) -> bool {
-    let x = y.as_mut_ptr();
-    // SAFETY: `x` points to the elements of `y`.
+    // Both pointers of `update_at` come from this one, because a borrow of `y` would exclude reads
+    // through another pointer.
+    let (y, len) = (y.as_mut_ptr(), y.len());
+    // SAFETY: `y` is valid for reads and writes of `len` elements.
     unsafe {
         update_at(
             prefetch,
-            x,
             y,
+            (y, len),
             #[inline(always)]
             move |x, _| f(x),
         )
@@ -92,20 +94,21 @@ pub(crate) fn update_in_place(
 }
 
 /// # Safety
-/// `x` is valid for reads of `y.len()` elements. `x` may point to the first element of `y`.
+/// `x` is valid for reads, and `y` for reads and writes, of `len` elements. `x` and `y` may be
+/// equal.
 #[inline(always)]
 unsafe fn update_at(
     prefetch: bool,
     x: *const f32,
-    y: &mut [f32],
+    (y, len): (*mut f32, usize),
     f: impl Fn(f32, f32) -> f32 + Copy,
 ) -> bool {
-    // SAFETY: the features of the SIMD level were detected, and the caller guarantees that `x` is
-    // valid.
+    // SAFETY: the features of the SIMD level were detected, and the caller guarantees that `x` and
+    // `y` are valid.
     unsafe {
         match SimdLevel::current() {
-            SimdLevel::Avx512 => update_avx512(prefetch, x, y, f),
-            SimdLevel::Avx2 => update_avx2(prefetch, x, y, f),
+            SimdLevel::Avx512 => update_avx512(prefetch, x, (y, len), f),
+            SimdLevel::Avx2 => update_avx2(prefetch, x, (y, len), f),
             SimdLevel::Portable => return false,
         }
     }
@@ -116,22 +119,24 @@ unsafe fn update_at(
 unsafe fn update_avx512(
     prefetch: bool,
     x: *const f32,
-    y: &mut [f32],
+    (y, len): (*mut f32, usize),
     f: impl Fn(f32, f32) -> f32 + Copy,
 ) {
-    // SAFETY: this function is compiled for AVX-512, and the caller guarantees that `x` is valid.
-    unsafe { update_rows::<__m512>(prefetch, x, y, f) }
+    // SAFETY: this function is compiled for AVX-512, and the caller guarantees that `x` and `y` are
+    // valid.
+    unsafe { update_rows::<__m512>(prefetch, x, (y, len), f) }
 }
 
 #[target_feature(enable = "avx2,fma")]
 unsafe fn update_avx2(
     prefetch: bool,
     x: *const f32,
-    y: &mut [f32],
+    (y, len): (*mut f32, usize),
     f: impl Fn(f32, f32) -> f32 + Copy,
 ) {
-    // SAFETY: this function is compiled for AVX2, and the caller guarantees that `x` is valid.
-    unsafe { update_rows::<[__m256; 2]>(prefetch, x, y, f) }
+    // SAFETY: this function is compiled for AVX2, and the caller guarantees that `x` and `y` are
+    // valid.
+    unsafe { update_rows::<[__m256; 2]>(prefetch, x, (y, len), f) }
 }
 
 /// Computes [`sum`] in registers of type `R`.
@@ -245,17 +250,17 @@ unsafe fn accumulate_tail<R: Row, const FIRST: usize>(
 /// that straddles two cache lines costs two accesses.
 ///
 /// # Safety
-/// The calling function is compiled for the features of `R`. `x` is valid for reads of `y.len()`
-/// elements, and may point to the first element of `y`.
+/// The calling function is compiled for the features of `R`. `x` is valid for reads, and `y` for
+/// reads and writes, of `len` elements. `x` and `y` may be equal.
 #[inline(always)]
 unsafe fn update_rows<R: Row>(
     prefetch: bool,
     mut x: *const f32,
-    y: &mut [f32],
+    (mut y, len): (*mut f32, usize),
     f: impl Fn(f32, f32) -> f32 + Copy,
 ) {
-    let (mut rest_len, peel_len) = (y.len(), store_peel_len(y));
-    let mut y = y.as_mut_ptr();
+    let peel_len = store_peel_len_at(y, len);
+    let mut rest_len = len;
     // SAFETY: the caller guarantees the features of `R`. Rows are loaded and stored without a mask
     // only while at least `LANES` elements are left, and masks exclude all lanes after the last
     // element.

@@ -5,9 +5,9 @@ pub(crate) mod row_sums_avx2;
 
 use crate::host::simd::level::SimdLevel;
 
-/// Calls `store(Σ map(x[i·extent + j]), y[i])` for each row `i` of `extent` elements. Returns false,
-/// and calls nothing, at SIMD levels for which this folder has no code. `extent` must not be 0, and
-/// `map(0)` must be 0.
+/// Calls `store(Σ map(x[i·extent + j]), y[i])` for each row `i` of `extent` elements. Returns
+/// false, and calls nothing, at SIMD levels for which this folder has no code. `extent` must not be
+/// 0, and `map(0)` must be 0.
 #[inline(always)]
 pub(crate) fn sum_rows<Y>(
     x: &[f32],
