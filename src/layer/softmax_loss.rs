@@ -9,9 +9,9 @@ use crate::op::{Axis, LossNormalization, SoftmaxLoss, Unary};
 /// field of the SegNet fork, `loss = −Σ w[label] · ln softmax(x)[label] / n` with the weights w of
 /// `class_weighting`; the weights do not change n.
 ///
-/// The optional second top holds the probabilities, `softmax(x)`. The type `SoftmaxWithLossOHEM` of
-/// R-FCN has an optional third top: the loss of each label before the division by n, which is 0 for
-/// ignored labels. Neither of these tops has a gradient.
+/// The type `SoftmaxWithLossOHEM` of R-FCN has two more optional tops: the probabilities, and the
+/// loss of each label before the division by n, which is 0 for ignored labels. Neither of these
+/// tops has a gradient.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};
@@ -106,13 +106,8 @@ impl<T: Element> SoftmaxLossLayer<T> {
         }
     }
 
-    /// Computes the second top, and the third top of `SoftmaxWithLossOHEM`, from the probabilities.
-    fn forward_more_tops(
-        &self,
-        device: &AnyDevice,
-        labels: &Blob<T>,
-        top: &[Blob<T>],
-    ) -> Result<()> {
+    /// Computes the second and the third top of `SoftmaxWithLossOHEM` from the probabilities.
+    fn forward_regions(&self, device: &AnyDevice, labels: &Blob<T>, top: &[Blob<T>]) -> Result<()> {
         let p = self.probabilities.data()?;
         if let Some(top) = top.first() {
             device.copy(p.view(), top.data_mut()?.view_mut())?;
@@ -149,7 +144,7 @@ impl<T: Element> Layer<T> for SoftmaxLossLayer<T> {
     }
 
     fn arity(&self) -> Arity {
-        Arity::between(2..=2, 1..=if self.is_of_regions { 3 } else { 2 })
+        Arity::between(2..=2, 1..=if self.is_of_regions { 3 } else { 1 })
     }
 
     fn allow_force_backward(&self, bottom: usize) -> bool {
@@ -197,7 +192,7 @@ impl<T: Element> Layer<T> for SoftmaxLossLayer<T> {
             device.scal(T::acc(1.0 / divisor), loss.view_mut())?;
         }
         drop(p);
-        self.forward_more_tops(device, &bottom[1], &top[1..])
+        self.forward_regions(device, &bottom[1], &top[1..])
     }
 
     fn backward(

@@ -133,11 +133,8 @@ impl<'a> NetExport<'a> {
 
     fn add_nodes(&mut self, layer: usize, param: &'a LayerParameter) -> Result<()> {
         let (bottoms, _) = self.net.bottoms_and_tops(layer).unwrap_or_default();
-        // Only the first bottom of SoftmaxWithLoss affects the probabilities.
-        let is_softmax_loss = param.r#type() == "SoftmaxWithLoss";
-        let bottoms = bottoms.iter().take(if is_softmax_loss { 1 } else { usize::MAX });
         let bottoms: Vec<Value> =
-            bottoms.map(|bottom| self.value(param, bottom)).collect::<Result<_>>()?;
+            bottoms.iter().map(|bottom| self.value(param, bottom)).collect::<Result<_>>()?;
         let mut tops = Vec::new();
         for name in self.tops(layer) {
             let shape = self.shape(&name)?;
@@ -175,11 +172,7 @@ impl<'a> NetExport<'a> {
         if self.graph.nodes.len() > limit {
             return Err(refusal(param, &format!("the model would have more than {limit} nodes")));
         }
-        for (i, (name, value)) in self.tops(layer).into_iter().zip(tops).enumerate() {
-            if is_softmax_loss && i == 0 {
-                self.left_out.insert(name, param.r#type().to_owned());
-                continue;
-            }
+        for (name, value) in self.tops(layer).into_iter().zip(tops) {
             self.values.insert(name, value.clone());
             self.computed.push(value);
         }

@@ -238,11 +238,11 @@ fn mean_square(cx: &mut LayerExport<'_>, x: &str, axes: &[i64]) -> String {
     cx.node("ReduceMean", &[&squares]).ints("axes", axes).value()
 }
 
-pub(super) fn softmax(cx: &mut LayerExport<'_>, top: usize) -> Result<()> {
+pub(super) fn softmax(cx: &mut LayerExport<'_>) -> Result<()> {
     let axis = cx.param.softmax_param.unwrap_or_default().axis();
     let axis = cx.shape(0)?.canonical_axis(axis as isize)?;
     let x = cx.bottom(0);
     let y = cx.node("Softmax", &[&x]).int("axis", axis as i64).value();
-    cx.set_top(top, &y);
+    cx.set_top(0, &y);
     Ok(())
 }

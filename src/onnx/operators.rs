@@ -32,8 +32,6 @@ pub(super) fn role(param: &LayerParameter, is_loss: bool) -> Role {
         "DetectionOutput" | "YoloDetectionOutput" | "Yolov3DetectionOutput" => Role::LeftOut,
         "Accuracy" | "DetectionEvaluate" | "HDF5Output" => Role::LeftOut,
         "Silence" => Role::Silence,
-        // The second top of SoftmaxWithLoss holds the probabilities, which the export must compute.
-        "SoftmaxWithLoss" if param.top.len() > 1 => Role::Nodes,
         _ if is_loss => Role::LeftOut,
         _ => Role::Nodes,
     }
@@ -118,8 +116,7 @@ pub(super) fn add_nodes(cx: &mut LayerExport<'_>) -> Result<()> {
         "ShuffleChannel" => resampling::shuffle_channel(cx),
         "Sigmoid" => elementwise::unary(cx, "Sigmoid"),
         "Slice" => shapes::slice(cx),
-        "Softmax" => normalization::softmax(cx, 0),
-        "SoftmaxWithLoss" => normalization::softmax(cx, 1),
+        "Softmax" => normalization::softmax(cx),
         "SPP" => pooling::spp(cx),
         "Swish" => elementwise::swish(cx),
         "Upsample" => resampling::upsample(cx),

@@ -230,16 +230,6 @@ fn losses_of_rfcn_have_a_top_with_the_loss_of_each_region() {
     assert_close(&values(&net, "p"), &p, "probabilities");
     assert_close(&values(&net, "losses"), &losses, "losses");
 
-    // Caffe's own layer also has the probabilities as a second top, with and without class weights.
-    for weights in ["", "weight_by_label_freqs: true class_weighting: [1, 1, 1, 1]"] {
-        let layer =
-            format!("top: 'p' type: 'SoftmaxWithLoss' loss_param {{ ignore_label: -1 {weights} }}");
-        let (mut net, _) = net_of(&[&[2, 4, 3], &[2, 1, 3]], &layer, Phase::Train);
-        net.blob("x1").unwrap().copy_from_slice(&labels).unwrap();
-        assert_close(&forward(&mut net), &[mean], "SoftmaxWithLoss");
-        assert_close(&values(&net, "p"), &p, "probabilities");
-    }
-
     let layer = "top: 'losses' type: 'SmoothL1LossOHEM' smooth_l1_loss_param { sigma: 3 }";
     let shape: &[usize] = &[2, 4, 3, 1];
     let (mut net, x) = net_of(&[shape; 3], layer, Phase::Train);
