@@ -288,7 +288,8 @@ unsafe fn multiply_tiles<V: SimdVector, const MR: usize>(
 }
 
 /// Prefetches the rows of `B` that follow the block of `STREAMED_ROWS` rows at `p.b`, in the two
-/// vectors from `column` on. The hardware prefetcher cannot follow so many rows at a time.
+/// vectors from `column` on. The kernel reads these rows side by side, and the hardware prefetcher
+/// detects fewer sequences of addresses at a time than there are rows.
 ///
 /// # Safety
 /// The processor supports the vector type `V`.
