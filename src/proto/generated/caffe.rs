@@ -100,8 +100,8 @@ message NetParameter {
     optional string name = 1;
     /// Layers in the V1 format. A file must not contain both `layers` and `layer`.
     repeated message(V1LayerParameter) layers = 2;
-    /// Names of the net's inputs in the older format, with one `input_shape` or four `input_dim`
-    /// per input. Newer definitions have an `Input` layer instead.
+    /// Names of the net's inputs in the older format, with one `input_shape` or four `input_dim` per
+    /// input. Newer definitions have an `Input` layer instead.
     repeated string input = 3;
     repeated int32 input_dim = 4;
     /// Whether to compute the gradients of all blobs, including the inputs of the net.
@@ -291,8 +291,7 @@ message ParamSpec {
 /// # Ok::<(), cortado::Error>(())
 /// ```
 message FillerParameter {
-    /// Type of the filler: constant, uniform, gaussian, positive_unitball, xavier, msra or
-    /// bilinear.
+    /// Type of the filler: constant, uniform, gaussian, positive_unitball, xavier, msra or bilinear.
     optional string r#type = 1 [default = "constant"];
     /// Value of a constant filler.
     optional float value = 2 [default = 0.0];
@@ -404,11 +403,11 @@ message SolverParameter {
     repeated string weights = 42;
     /// Whether to report the average precision of each class.
     optional bool show_per_class_result = 44 [default = false];
-    /// Extensions of the SSD fork (weiliu89/caffe, branch ssd), which gives `eval_type` the number
-    /// 41 and `ap_version` the number 42.
+    /// Extensions of the SSD fork (weiliu89/caffe, branch ssd), which gives `eval_type` the number 41
+    /// and `ap_version` the number 42.
     ///
-    /// Kind of the tests: `classification` reports means of the outputs, `detection` the mean
-    /// average precision of outputs of layers of type DetectionEvaluate.
+    /// Kind of the tests: `classification` reports means of the outputs, `detection` the mean average
+    /// precision of outputs of layers of type DetectionEvaluate.
     optional string eval_type = 1000 [default = "classification"];
     /// Integral of the precision over the recall: `11point` as in VOC 2007, `MaxIntegral` as in VOC
     /// 2012, or `Integral`.
@@ -449,8 +448,8 @@ message SolverState {
 message RunState {
     /// Seed of all random numbers of the run, at least 0.
     optional int64 random_seed = 1;
-    /// State of the train net, followed by the states of the test nets. In a run with several
-    /// shards, the train net is that of shard 0.
+    /// State of the train net, followed by the states of the test nets. In a run with several shards,
+    /// the train net is that of shard 0.
     repeated message(NetRunState) net = 2;
     /// Number of shards of the run.
     optional int32 shards = 3 [default = 1];
@@ -483,8 +482,8 @@ message NetRunState {
 message LayerState {
     /// Name of the layer.
     optional string name = 1;
-    /// Position in a sequence: the number of the next record, or the number of random number
-    /// streams that the layer has used.
+    /// Position in a sequence: the number of the next record, or the number of random number streams
+    /// that the layer has used.
     optional int64 position = 2 [default = 0];
     /// Values, such as the hidden state of a recurrent layer.
     repeated message(BlobProto) blobs = 3;
@@ -504,8 +503,8 @@ message TransformationParameter {
     optional float scale = 1 [default = 1.0];
     /// Whether to mirror records horizontally at random, in both phases.
     optional bool mirror = 2 [default = false];
-    /// Side of the square crop in pixels; 0 means no crop. The crop is at a random position in
-    /// phase TRAIN and centered in phase TEST.
+    /// Side of the square crop in pixels; 0 means no crop. The crop is at a random position in phase
+    /// TRAIN and centered in phase TEST.
     optional uint32 crop_size = 3 [default = 0];
     /// BlobProto file of a mean image; must not be combined with `mean_value`.
     optional string mean_file = 4;
@@ -578,8 +577,8 @@ message AccuracyParameter {
 /// ```
 #[derive(Copy, Eq, Hash)]
 message ArgMaxParameter {
-    /// Whether to output the largest values: with `axis` instead of their indices, without `axis`
-    /// in addition to their indices.
+    /// Whether to output the largest values: with `axis` instead of their indices, without `axis` in
+    /// addition to their indices.
     optional bool out_max_val = 1 [default = false];
     optional uint32 top_k = 2 [default = 1];
     /// Axis that is searched; if not set, each record is searched as a whole.
@@ -602,8 +601,7 @@ message BatchNormParameter {
     optional float moving_average_fraction = 2 [default = 0.999];
     /// Constant added to the variance, which prevents division by zero.
     optional float eps = 3 [default = 1e-5];
-    /// Extensions: a scale and a bias per channel, of NVIDIA's fork. Each filler implies
-    /// `scale_bias`.
+    /// Extensions: a scale and a bias per channel, of NVIDIA's fork. Each filler implies `scale_bias`.
     optional bool scale_bias = 1000 [default = false];
     optional message(FillerParameter) scale_filler = 1001;
     optional message(FillerParameter) bias_filler = 1002;
@@ -670,8 +668,7 @@ message ConcatParameter {
 #[derive(Copy)]
 message ContrastiveLossParameter {
     optional float margin = 1 [default = 1.0];
-    /// Whether the loss of a dissimilar pair at distance d is margin - d^2 instead of (margin -
-    /// d)^2.
+    /// Whether the loss of a dissimilar pair at distance d is margin - d^2 instead of (margin - d)^2.
     optional bool legacy_version = 2 [default = false];
 }
 
@@ -773,8 +770,8 @@ message DropoutParameter {
     optional float dropout_ratio = 1 [default = 0.5];
     /// Extension of the fork SegNet: whether to zero values in phase TEST, too.
     optional bool sample_weights_test = 1000 [default = false];
-    /// Extension of the fork R-FCN: whether the factor 1 / (1 - ratio) applies in phase TRAIN. If
-    /// not, values are multiplied by 1 - ratio in phase TEST.
+    /// Extension of the fork R-FCN: whether the factor 1 / (1 - ratio) applies in phase TRAIN. If not,
+    /// values are multiplied by 1 - ratio in phase TEST.
     optional bool scale_train = 1001 [default = true];
 }
 
@@ -953,8 +950,8 @@ message ImageDataParameter {
     /// Limit of the random number of images that are skipped at the start.
     optional uint32 rand_skip = 7 [default = 0];
     optional bool shuffle = 8 [default = false];
-    /// `new_height` and `new_width` are the size to which images are resized, in pixels; 0 keeps
-    /// their size.
+    /// `new_height` and `new_width` are the size to which images are resized, in pixels; 0 keeps their
+    /// size.
     optional uint32 new_height = 9 [default = 0];
     optional uint32 new_width = 10 [default = 0];
     optional bool is_color = 11 [default = true];
@@ -994,8 +991,7 @@ message InnerProductParameter {
     optional bool bias_term = 2 [default = true];
     optional message(FillerParameter) weight_filler = 3;
     optional message(FillerParameter) bias_filler = 4;
-    /// First axis of the bottom over which the layer sums; the layer flattens all axes from `axis`
-    /// on.
+    /// First axis of the bottom over which the layer sums; the layer flattens all axes from `axis` on.
     optional int32 axis = 5 [default = 1];
     /// Whether the weights are stored as inputs x outputs instead of outputs x inputs.
     optional bool transpose = 6 [default = false];
@@ -1210,8 +1206,8 @@ message RecurrentParameter {
     optional message(FillerParameter) bias_filler = 3;
     /// Whether to log the mean magnitudes of the unrolled net's blobs.
     optional bool debug_info = 4 [default = false];
-    /// Whether the hidden state before the first step is a bottom, and the state after the last
-    /// step a top.
+    /// Whether the hidden state before the first step is a bottom, and the state after the last step a
+    /// top.
     optional bool expose_hidden = 5 [default = false];
 }
 
@@ -1602,14 +1598,14 @@ message DetectionOutputParameter {
     /// Extension of OpenVINO: the size of the image in pixels if `normalized` is false.
     optional int32 input_width = 13 [default = -1];
     optional int32 input_height = 14 [default = -1];
-    /// Extension of OpenVINO: whether the coordinates of the prior boxes are fractions of the
-    /// image's size. False is not supported.
+    /// Extension of OpenVINO: whether the coordinates of the prior boxes are fractions of the image's
+    /// size. False is not supported.
     optional bool normalized = 15 [default = true];
     /// Extension of OpenCV: whether to clip the boxes to the image. OpenCV has no number for this
     /// field.
     optional bool clip = 1000 [default = false];
-    /// Extension of OpenCV: whether the coordinates are fractions of the image's size (true) or
-    /// pixels (false). OpenCV gives this field the number 10, which is `visualize` in the SSD fork.
+    /// Extension of OpenCV: whether the coordinates are fractions of the image's size (true) or pixels
+    /// (false). OpenCV gives this field the number 10, which is `visualize` in the SSD fork.
     optional bool normalized_bbox = 1001 [default = true];
 }
 
@@ -1627,8 +1623,7 @@ message DistortionParameter {
     /// Probability of a change of the brightness by at most `brightness_delta`.
     optional float brightness_prob = 1 [default = 0.0];
     optional float brightness_delta = 2 [default = 0.0];
-    /// Probability of a change of the contrast by a factor from `contrast_lower` to
-    /// `contrast_upper`.
+    /// Probability of a change of the contrast by a factor from `contrast_lower` to `contrast_upper`.
     optional float contrast_prob = 3 [default = 0.0];
     optional float contrast_lower = 4 [default = 0.0];
     optional float contrast_upper = 5 [default = 0.0];
@@ -1889,8 +1884,8 @@ message PermuteParameter {
 message PriorBoxParameter {
     /// Side of a square box in pixels. Fractions are ignored.
     repeated float min_size = 1;
-    /// For each `min_size`, a larger size; a further square box has the geometric mean of both as
-    /// its side. Fractions are ignored.
+    /// For each `min_size`, a larger size; a further square box has the geometric mean of both as its
+    /// side. Fractions are ignored.
     repeated float max_size = 2;
     /// Ratio of the width to the height of further boxes with the area of a square box.
     repeated float aspect_ratio = 3;
@@ -1904,8 +1899,8 @@ message PriorBoxParameter {
     optional uint32 img_size = 7;
     optional uint32 img_h = 8;
     optional uint32 img_w = 9;
-    /// Distance between the centers of the boxes of neighboring positions in pixels; default: the
-    /// size of the image divided by the size of the feature map.
+    /// Distance between the centers of the boxes of neighboring positions in pixels; default: the size
+    /// of the image divided by the size of the feature map.
     optional float step = 10;
     optional float step_h = 11;
     optional float step_w = 12;
@@ -2115,8 +2110,8 @@ message InterpParameter {
     optional int32 zoom_factor = 3 [default = 1];
     /// Distance between output elements in the input.
     optional int32 shrink_factor = 4 [default = 1];
-    /// Padding at the beginning and end of both axes; must not be positive. A negative value
-    /// removes elements.
+    /// Padding at the beginning and end of both axes; must not be positive. A negative value removes
+    /// elements.
     optional int32 pad_beg = 5 [default = 0];
     optional int32 pad_end = 6 [default = 0];
 }
@@ -2349,8 +2344,8 @@ message V1LayerParameter {
     optional enumeration(v1_layer_parameter::LayerType) r#type = 5
         [default = None, setter = set_type];
     repeated message(BlobProto) blobs = 6;
-    /// `blobs_lr` and `weight_decay` are factors for the learning rate and the weight decay, one
-    /// per learnable blob.
+    /// `blobs_lr` and `weight_decay` are factors for the learning rate and the weight decay, one per
+    /// learnable blob.
     repeated float blobs_lr = 7;
     repeated float weight_decay = 8;
     optional message(ConcatParameter) concat_param = 9;
