@@ -148,6 +148,12 @@ pub trait Element: sealed::Sealed + Storable + PartialOrd + Debug + Display + De
     }
 }
 
+/// Returns whether `T` and `S` are the same type. In a condition of the form `const { is_same::<T,
+/// S>() }`, rustc generates code only for the branch that is taken.
+pub(crate) const fn is_same<T: Element, S: Element>() -> bool {
+    T::DTYPE as u8 == S::DTYPE as u8
+}
+
 /// Returns the entry of `values` for the element type `T`. `values` has one `V` for each element
 /// type, in the order of [`DType`]. Generic functions call `for_element_type` to select code that
 /// this crate has compiled for one element type.

@@ -58,7 +58,7 @@ pub(crate) fn gemv<T: Element>(
     // The unpacked GEMM kernels read a transposed `A` one block of columns at a time, which is slow
     // if rows are long.
     let is_unpacked = op.trans == Transpose::No || op.n <= SHORT_ROW_LEN;
-    if is_wide::<T>() && is_unpacked {
+    if const { is_wide::<T>() } && is_unpacked {
         gemv_unpacked(workers, op, a, x, y);
         return Ok(());
     }
@@ -76,7 +76,7 @@ pub(crate) fn gemv<T: Element>(
                 );
             });
         }),
-        Transpose::Yes if is_wide::<T>() => {
+        Transpose::Yes if const { is_wide::<T>() } => {
             let (x, y) = (cast_slice(x), cast_slice_mut(y));
             add_long_rows(workers, (op.alpha, op.beta), (cast_slice::<T, T::Acc>(a), op.lda), x, y);
         }

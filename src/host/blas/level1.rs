@@ -72,7 +72,7 @@ fn copy_tasks<T: Element>(workers: &Workers, x: &[T], y: &mut [T]) {
 /// `x ← α·x`.
 #[doc(alias = "caffe_scal")]
 pub(crate) fn scal<T: Element>(workers: &Workers, alpha: T::Acc, x: &mut [T]) -> Result<()> {
-    if is_wide::<T>() && x.len() <= GRAIN {
+    if const { is_wide::<T>() } && x.len() <= GRAIN {
         scale_slice(false, alpha, cast_slice_mut(x));
     } else {
         scale_tasks(workers, alpha, x);
@@ -87,7 +87,7 @@ fn scale_tasks<T: Element>(workers: &Workers, alpha: T::Acc, x: &mut [T]) {
     let prefetch = Residence::of(size_of_val(x), workers.count()).prefetches_updates();
     let task = workers.even_chunk_len(x.len(), GRAIN, CHUNK_ALIGN);
     workers.for_each_chunk(x, task, |_, x| {
-        if is_wide::<T>() {
+        if const { is_wide::<T>() } {
             return scale_slice(prefetch, alpha, cast_slice_mut(x));
         }
         let mut buffer = accumulator_buffer();
@@ -211,7 +211,7 @@ pub(crate) fn dot<T: Element>(workers: &Workers, x: &[T], y: &[T]) -> Result<T::
         #[inline(always)]
         |i, len, prefetch| {
             let (x, y) = (task_slice(x, i, len), task_slice(y, i, len));
-            if is_wide::<T>() {
+            if const { is_wide::<T>() } {
                 return sum_slices::<T::Acc>(
                     prefetch,
                     cast_slice(x),
@@ -300,7 +300,7 @@ pub(crate) fn amax<T: Element>(workers: &Workers, x: &[T]) -> Result<T::Acc> {
             #[inline(always)]
             |_| {
                 let f = |max, x: T::Acc, _| larger(max, x.abs());
-                if is_wide::<T>() {
+                if const { is_wide::<T>() } {
                     return accumulate(prefetch, (cast_slice(x), cast_slice(x)), f, larger);
                 }
                 let mut buffer = accumulator_buffer();
@@ -332,7 +332,7 @@ fn update_pairs<T: Element>(
     (x, y): (&[T], &mut [T]),
     f: impl Fn(FmaMode, T::Acc, T::Acc) -> T::Acc + Copy + Send + Sync,
 ) {
-    if is_wide::<T>() && y.len() <= GRAIN {
+    if const { is_wide::<T>() } && y.len() <= GRAIN {
         update_wide(false, cast_slice(x), cast_slice_mut(y), f);
     } else {
         update_tasks(workers, reads_y, (x, y), f);
@@ -352,7 +352,7 @@ fn update_tasks<T: Element>(
     let task = workers.even_chunk_len(y.len(), GRAIN, CHUNK_ALIGN);
     workers.for_each_chunk(y, task, |i, y| {
         let x = &x[i * task..][..y.len()];
-        if is_wide::<T>() {
+        if const { is_wide::<T>() } {
             let prefetch = residence.prefetches_updates();
             return update_wide(prefetch, cast_slice(x), cast_slice_mut(y), f);
         }
@@ -460,7 +460,7 @@ fn sum_elements<T: Element>(
 ) -> T::Acc {
     sum_tasks(workers, (x.len(), size_of_val(x)), |i, len, prefetch| {
         let x = task_slice(x, i, len);
-        if is_wide::<T>() {
+        if const { is_wide::<T>() } {
             return sum_slices::<T::Acc>(prefetch, cast_slice(x), cast_slice(x), f);
         }
         let mut buffer = accumulator_buffer();

@@ -192,7 +192,7 @@ fn repeat<A: Copy>(b: &[A], inner: usize, start: usize, y: &mut [A]) {
 }
 
 fn wide<T: Element>(x: &[T]) -> Cow<'_, [T::Acc]> {
-    if is_wide::<T>() {
+    if const { is_wide::<T>() } {
         return Cow::Borrowed(crate::cast::cast_slice(x));
     }
     let mut widened_x = vec![T::Acc::zero(); x.len()];

@@ -2,7 +2,7 @@
 
 use crate::cast::{cast_slice, cast_slice_mut};
 use crate::{
-    element::{DType, Element, Storable, bf16, f16, round_to_odd},
+    element::{DType, Element, Storable, bf16, f16, is_same, round_to_odd},
     error::{Result, check_len},
     host::{
         simd::{
@@ -78,46 +78,44 @@ pub(crate) fn convert_integers<N: Storable + Into<f64>, T: Element>(
 /// `y ← x`, by the most direct conversion from type `T` to type `U`. `x` and `y` have the same
 /// length.
 fn convert_chunk<T: Element, U: Element>(x: &[T], y: &mut [U]) {
-    match (T::DTYPE, U::DTYPE) {
-        (from, to) if from == to => y.copy_from_slice(cast_slice(x)),
-        (DType::F64, DType::F32) => {
-            let (x, y): (&[f64], &mut [f32]) = (cast_slice(x), cast_slice_mut(y));
+    if const { is_same::<T, U>() } {
+        y.copy_from_slice(cast_slice(x));
+    } else if const { is_same::<T, f64>() && is_same::<U, f32>() } {
+        let (x, y): (&[f64], &mut [f32]) = (cast_slice(x), cast_slice_mut(y));
+        vectorized(
+            #[inline(always)]
+            |_| y.iter_mut().zip(x).for_each(|(y, &x)| *y = x as f32),
+        );
+    } else if const { is_same::<T, f64>() } {
+        // Convert `f64` to `f32` with rounding to odd, so that the second rounding, to 16 bits,
+        // yields the correctly rounded value.
+        let mut buffer = accumulator_buffer::<f32>();
+        for (x, y) in cast_slice::<T, f64>(x).chunks(CHUNK).zip(y.chunks_mut(CHUNK)) {
+            let buffer = &mut buffer[..x.len()];
             vectorized(
                 #[inline(always)]
-                |_| y.iter_mut().zip(x).for_each(|(y, &x)| *y = x as f32),
+                |_| buffer.iter_mut().zip(x).for_each(|(y, &x)| *y = round_to_odd(x)),
+            );
+            narrow(cast_slice(buffer), y);
+        }
+    } else if const { is_same::<U, f64>() } {
+        let mut buffer = accumulator_buffer::<T::Acc>();
+        for (x, y) in x.chunks(CHUNK).zip(cast_slice_mut::<U, f64>(y).chunks_mut(CHUNK)) {
+            let x: &[f32] = cast_slice(widened(x, &mut buffer));
+            vectorized(
+                #[inline(always)]
+                |_| y.iter_mut().zip(x).for_each(|(y, &x)| *y = f64::from(x)),
             );
         }
-        (DType::F64, _) => {
-            // Convert `f64` to `f32` with rounding to odd, so that the second rounding, to 16 bits,
-            // yields the correctly rounded value.
-            let mut buffer = accumulator_buffer::<f32>();
-            for (x, y) in cast_slice::<T, f64>(x).chunks(CHUNK).zip(y.chunks_mut(CHUNK)) {
-                let buffer = &mut buffer[..x.len()];
-                vectorized(
-                    #[inline(always)]
-                    |_| buffer.iter_mut().zip(x).for_each(|(y, &x)| *y = round_to_odd(x)),
-                );
-                narrow(cast_slice(buffer), y);
-            }
-        }
-        (_, DType::F64) => {
-            let mut buffer = accumulator_buffer::<T::Acc>();
-            for (x, y) in x.chunks(CHUNK).zip(cast_slice_mut::<U, f64>(y).chunks_mut(CHUNK)) {
-                let x: &[f32] = cast_slice(widened(x, &mut buffer));
-                vectorized(
-                    #[inline(always)]
-                    |_| y.iter_mut().zip(x).for_each(|(y, &x)| *y = f64::from(x)),
-                );
-            }
-        }
+    } else if const { is_same::<T, f32>() } {
         // Conversions without `f64` go through `f32`, which represents every 16-bit value exactly.
-        (DType::F32, _) => narrow(cast_slice(x), y),
-        (_, DType::F32) => widen(x, cast_slice_mut(y)),
-        _ => {
-            let mut buffer = accumulator_buffer::<U::Acc>();
-            for (x, y) in x.chunks(CHUNK).zip(y.chunks_mut(CHUNK)) {
-                overwrite_widened(y, &mut buffer, |y| widen(x, cast_slice_mut(y)));
-            }
+        narrow(cast_slice(x), y);
+    } else if const { is_same::<U, f32>() } {
+        widen(x, cast_slice_mut(y));
+    } else {
+        let mut buffer = accumulator_buffer::<U::Acc>();
+        for (x, y) in x.chunks(CHUNK).zip(y.chunks_mut(CHUNK)) {
+            overwrite_widened(y, &mut buffer, |y| widen(x, cast_slice_mut(y)));
         }
     }
 }

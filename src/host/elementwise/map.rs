@@ -65,7 +65,7 @@ pub(crate) fn unary<T: Element>(
 ) -> Result<()> {
     check_len(op.kernel_name(), "y", x.len(), y.len())?;
     let chunk_len = workers.even_chunk_len(y.len(), unary_grain(op), CHUNK_ALIGN);
-    let is_nontemporal = is_wide::<T>() && bypasses_cache(2 * size_of_val(y));
+    let is_nontemporal = const { is_wide::<T>() } && bypasses_cache(2 * size_of_val(y));
     workers.for_each_chunk(y, chunk_len, |i, y| {
         if is_nontemporal {
             let x: &[T::Acc] = cast_slice(&x[i * chunk_len..][..y.len()]);
@@ -120,7 +120,7 @@ pub(crate) fn binary<T: Element>(
 ) -> Result<()> {
     op.check(a.len(), b.len(), y.len())?;
     let chunk_len = workers.even_chunk_len(y.len(), binary_grain(op), CHUNK_ALIGN);
-    let is_nontemporal = is_wide::<T>() && bypasses_cache(3 * size_of_val(y));
+    let is_nontemporal = const { is_wide::<T>() } && bypasses_cache(3 * size_of_val(y));
     workers.for_each_chunk(y, chunk_len, |i, y| {
         let range = i * chunk_len..i * chunk_len + y.len();
         let (a, b) = (&a[range.clone()], &b[range]);
@@ -167,7 +167,7 @@ pub(crate) fn binary_in_place<T: Element>(
 /// Returns the number of elements per call of an elementwise loop, which is [`GRAIN`], or [`CHUNK`]
 /// for 16-bit elements.
 fn run_len<T: Element>() -> usize {
-    if is_wide::<T>() { GRAIN } else { CHUNK }
+    if const { is_wide::<T>() } { GRAIN } else { CHUNK }
 }
 
 fn unary_grain<A>(op: Unary<A>) -> usize {

@@ -16,6 +16,7 @@ use crate::{
     op::{Axis, ElementaryFunctions},
 };
 use num_traits::{Float, Zero};
+use std::convert::identity;
 
 /// Approximate number of elements in one task. A softmax of fewer than `GRAIN` elements is slower
 /// on several threads than on one.
@@ -139,7 +140,7 @@ fn forward_contiguous<A: Element<Acc = A> + Float>(y: &mut [A]) {
             }
         },
     );
-    let sum = sum_reducer(|e| e).reduce_slice(y);
+    let sum = sum_reducer(identity).reduce_slice(y);
     vectorized(
         #[inline(always)]
         |_| {

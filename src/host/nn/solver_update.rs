@@ -78,7 +78,7 @@ impl<'a, T: Element> Task<'a, T> {
     }
 
     fn run(&mut self, op: &SolverUpdate<T>) {
-        let (len, block) = (self.dw.len(), if is_wide::<T>() { GRAIN } else { CHUNK });
+        let (len, block) = (self.dw.len(), if const { is_wide::<T>() } { GRAIN } else { CHUNK });
         let (mut wide_dw, mut wide_w) = (accumulator_buffer(), accumulator_buffer());
         for start in (0..len).step_by(block) {
             let range = start..len.min(start + block);

@@ -8,8 +8,6 @@
 #[cfg(target_arch = "x86_64")]
 use crate::cast::cast;
 use crate::cast::cast_slice;
-#[cfg(target_arch = "x86_64")]
-use crate::{element::DType, host::reduction::x86};
 use crate::{
     element::Element,
     host::simd::{
@@ -17,6 +15,8 @@ use crate::{
         vectorized,
     },
 };
+#[cfg(target_arch = "x86_64")]
+use crate::{element::is_same, host::reduction::x86};
 use num_traits::Float;
 use std::ops::Range;
 
@@ -96,20 +96,23 @@ where
     Combine: Fn(A, A) -> A + Copy,
 {
     pub(crate) fn reduce_slice<T: Element<Acc = A>>(self, x: &[T]) -> A {
-        let part = |x: &[A]| {
-            let lanes = vectorized(
-                #[inline(always)]
-                |_| self.to_lanes(x, x.len()),
-            );
-            reduce_lanes(lanes, self.combine)
-        };
-        if is_wide::<T>() {
-            let x: &[A] = cast_slice(x);
-            return pairwise(x.chunks(CHUNK).map(part), self.identity, self.combine);
+        if const { is_wide::<T>() } {
+            let parts = cast_slice(x).chunks(CHUNK).map(|x| self.reduce_chunk(x));
+            return pairwise(parts, self.identity, self.combine);
         }
         let mut buffer = accumulator_buffer();
-        let parts = x.chunks(CHUNK).map(|x| part(widened(x, &mut buffer)));
+        let parts = x.chunks(CHUNK).map(|x| self.reduce_chunk(widened(x, &mut buffer)));
         pairwise(parts, self.identity, self.combine)
+    }
+
+    /// Reduces at most [`CHUNK`] elements. Not generic over the element type, so that `f32`, `f16`
+    /// and `bf16` share the compiled code.
+    fn reduce_chunk(self, x: &[A]) -> A {
+        let lanes = vectorized(
+            #[inline(always)]
+            |_| self.to_lanes(x, x.len()),
+        );
+        reduce_lanes(lanes, self.combine)
     }
 
     /// Reduces each row of `extent` elements, and calls `store(result, y[i])` with the result of
@@ -121,7 +124,7 @@ where
         y: &mut [Y],
         store: impl Fn(A, &mut Y),
     ) {
-        if !is_wide::<T>() || extent > CHUNK || extent == 0 {
+        if const { !is_wide::<T>() } || extent > CHUNK || extent == 0 {
             for (i, y) in y.iter_mut().enumerate() {
                 store(self.reduce_slice(&x[i * extent..][..extent]), y);
             }
@@ -129,7 +132,7 @@ where
         }
         #[cfg(target_arch = "x86_64")]
         if self.is_sum
-            && T::DTYPE == DType::F32
+            && const { is_same::<T, f32>() }
             && x86::sum_rows(
                 cast_slice(x),
                 extent,
@@ -242,35 +245,45 @@ where
         (x, rows, stride): (&[T], Range<usize>, usize),
         y: &mut [A],
     ) {
-        let Self { identity, map, combine, .. } = self;
-        let mut buffers = [[identity; COLUMN_BLOCK]; 4];
+        let mut buffers = [[self.identity; COLUMN_BLOCK]; 4];
         let [buffer0, buffer1, buffer2, buffer3] = &mut buffers;
         let columns = y.len();
         let row = |r: usize| &x[r * stride..][..columns];
         let mut r = rows.start;
-        y.fill(identity);
+        y.fill(self.identity);
         while r + 4 <= rows.end {
             let (a, b) = (widened(row(r), buffer0), widened(row(r + 1), buffer1));
             let (c, d) = (widened(row(r + 2), buffer2), widened(row(r + 3), buffer3));
-            vectorized(
-                #[inline(always)]
-                |_| {
-                    for ((((y, &a), &b), &c), &d) in y.iter_mut().zip(a).zip(b).zip(c).zip(d) {
-                        let four_rows = combine(combine(map(a), map(b)), combine(map(c), map(d)));
-                        *y = combine(*y, four_rows);
-                    }
-                },
-            );
+            self.add_four_rows([a, b, c, d], y);
             r += 4;
         }
         while r < rows.end {
-            let a = widened(row(r), buffer0);
-            vectorized(
-                #[inline(always)]
-                |_| y.iter_mut().zip(a).for_each(|(y, &a)| *y = combine(*y, map(a))),
-            );
+            self.add_row(widened(row(r), buffer0), y);
             r += 1;
         }
+    }
+
+    /// Combines each element of `y` with the reduction of the four elements in its column.
+    fn add_four_rows(self, [a, b, c, d]: [&[A]; 4], y: &mut [A]) {
+        let Self { map, combine, .. } = self;
+        vectorized(
+            #[inline(always)]
+            |_| {
+                for ((((y, &a), &b), &c), &d) in y.iter_mut().zip(a).zip(b).zip(c).zip(d) {
+                    let four_rows = combine(combine(map(a), map(b)), combine(map(c), map(d)));
+                    *y = combine(*y, four_rows);
+                }
+            },
+        );
+    }
+
+    /// Combines each element of `y` with the mapped element of `x` in its column.
+    fn add_row(self, x: &[A], y: &mut [A]) {
+        let Self { map, combine, .. } = self;
+        vectorized(
+            #[inline(always)]
+            |_| y.iter_mut().zip(x).for_each(|(y, &x)| *y = combine(*y, map(x))),
+        );
     }
 }
 

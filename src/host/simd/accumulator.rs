@@ -11,7 +11,7 @@ use crate::cast::{cast_slice, cast_slice_mut};
 #[cfg(target_arch = "x86_64")]
 use crate::host::simd::{level::has_avx512, x86::half};
 use crate::{
-    element::{DType, Element, bf16, f16},
+    element::{DType, Element, bf16, f16, is_same},
     host::simd::level::vectorized,
 };
 use ::half::slice::HalfFloatSliceExt;
@@ -27,7 +27,8 @@ pub(crate) fn accumulator_buffer<A: Element>() -> AccumulatorBuffer<A> {
     [A::default(); CHUNK]
 }
 
-/// Returns whether `T` is `f32` or `f64`, which need no widening.
+/// Returns whether `T` is `f32` or `f64`, which need no widening. In a condition of the form `const {
+/// is_wide::<T>() }`, rustc generates code only for the branch that is taken.
 #[inline(always)]
 pub(crate) const fn is_wide<T: Element>() -> bool {
     matches!(T::DTYPE, DType::F32 | DType::F64)
@@ -35,14 +36,14 @@ pub(crate) const fn is_wide<T: Element>() -> bool {
 
 /// Returns the number of scratch elements that a kernel needs to widen `len` elements of `T`.
 pub(crate) fn accumulator_len<T: Element>(len: usize) -> usize {
-    if is_wide::<T>() { 0 } else { len }
+    if const { is_wide::<T>() } { 0 } else { len }
 }
 
 /// Returns `x` if `T` is `f32` or `f64`, else widens `x` into `buffer`, which is at least as long
 /// as `x`.
 #[inline(always)]
 pub(crate) fn widened<'a, T: Element>(x: &'a [T], buffer: &'a mut [T::Acc]) -> &'a [T::Acc] {
-    if is_wide::<T>() {
+    if const { is_wide::<T>() } {
         return cast_slice(x);
     }
     let buffer = &mut buffer[..x.len()];
@@ -54,21 +55,21 @@ pub(crate) fn widened<'a, T: Element>(x: &'a [T], buffer: &'a mut [T::Acc]) -> &
 #[inline]
 pub(crate) fn widen<T: Element>(x: &[T], y: &mut [T::Acc]) {
     #[cfg(target_arch = "x86_64")]
-    if !is_wide::<T>() && has_avx512() {
+    if const { !is_wide::<T>() } && has_avx512() {
         // SAFETY: the called function is compiled for processor features that `has_avx512` has
         // detected.
         return unsafe { half::widen(x, cast_slice_mut(y)) };
     }
-    match T::DTYPE {
-        DType::F32 | DType::F64 => y.copy_from_slice(cast_slice(x)),
-        DType::F16 => cast_slice::<T, f16>(x).convert_to_f32_slice(cast_slice_mut(y)),
-        DType::Bf16 => {
-            let (x, y): (&[bf16], &mut [f32]) = (cast_slice(x), cast_slice_mut(y));
-            vectorized(
-                #[inline(always)]
-                |_| y.iter_mut().zip(x).for_each(|(y, x)| *y = x.to_f32()),
-            );
-        }
+    if const { is_wide::<T>() } {
+        y.copy_from_slice(cast_slice(x));
+    } else if const { is_same::<T, f16>() } {
+        cast_slice::<T, f16>(x).convert_to_f32_slice(cast_slice_mut(y));
+    } else {
+        let (x, y): (&[bf16], &mut [f32]) = (cast_slice(x), cast_slice_mut(y));
+        vectorized(
+            #[inline(always)]
+            |_| y.iter_mut().zip(x).for_each(|(y, x)| *y = x.to_f32()),
+        );
     }
 }
 
@@ -76,21 +77,21 @@ pub(crate) fn widen<T: Element>(x: &[T], y: &mut [T::Acc]) {
 #[inline]
 pub(crate) fn narrow<T: Element>(x: &[T::Acc], y: &mut [T]) {
     #[cfg(target_arch = "x86_64")]
-    if !is_wide::<T>() && has_avx512() {
+    if const { !is_wide::<T>() } && has_avx512() {
         // SAFETY: the called function is compiled for processor features that `has_avx512` has
         // detected.
         return unsafe { half::narrow(cast_slice(x), y) };
     }
-    match T::DTYPE {
-        DType::F32 | DType::F64 => y.copy_from_slice(cast_slice(x)),
-        DType::F16 => cast_slice_mut::<T, f16>(y).convert_from_f32_slice(cast_slice(x)),
-        DType::Bf16 => {
-            let (x, y): (&[f32], &mut [bf16]) = (cast_slice(x), cast_slice_mut(y));
-            vectorized(
-                #[inline(always)]
-                |_| y.iter_mut().zip(x).for_each(|(y, x)| *y = bf16::from_f32(*x)),
-            );
-        }
+    if const { is_wide::<T>() } {
+        y.copy_from_slice(cast_slice(x));
+    } else if const { is_same::<T, f16>() } {
+        cast_slice_mut::<T, f16>(y).convert_from_f32_slice(cast_slice(x));
+    } else {
+        let (x, y): (&[f32], &mut [bf16]) = (cast_slice(x), cast_slice_mut(y));
+        vectorized(
+            #[inline(always)]
+            |_| y.iter_mut().zip(x).for_each(|(y, x)| *y = bf16::from_f32(*x)),
+        );
     }
 }
 
@@ -102,7 +103,7 @@ pub(crate) fn update_widened<T: Element>(
     buffer: &mut [T::Acc],
     body: impl FnOnce(&mut [T::Acc]),
 ) {
-    if is_wide::<T>() {
+    if const { is_wide::<T>() } {
         return body(cast_slice_mut(y));
     }
     let buffer = &mut buffer[..y.len()];
@@ -119,7 +120,7 @@ pub(crate) fn overwrite_widened<T: Element>(
     buffer: &mut [T::Acc],
     body: impl FnOnce(&mut [T::Acc]),
 ) {
-    if is_wide::<T>() {
+    if const { is_wide::<T>() } {
         return body(cast_slice_mut(y));
     }
     let buffer = &mut buffer[..y.len()];

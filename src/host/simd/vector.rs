@@ -51,7 +51,11 @@ pub(crate) trait SimdVector: Copy {
         // SAFETY: `p` is valid for `count` elements; if `T` has 32 or 64 bits, it is its own
         // accumulator type, so the cast does not change the element type.
         unsafe {
-            if is_wide::<T>() { Self::load_first(p.cast(), count) } else { Self::widen(p, count) }
+            if const { is_wide::<T>() } {
+                Self::load_first(p.cast(), count)
+            } else {
+                Self::widen(p, count)
+            }
         }
     }
     /// Loads and widens only the first `count` 16-bit elements from `p`, and sets all other lanes
@@ -79,7 +83,11 @@ pub(crate) trait SimdVector: Copy {
         // SAFETY: `p` is valid for `count` elements; if `T` has 32 or 64 bits, it is its own
         // accumulator type, so the cast does not change the element type.
         unsafe {
-            if is_wide::<T>() { self.store_first(p.cast(), count) } else { self.narrow(p, count) }
+            if const { is_wide::<T>() } {
+                self.store_first(p.cast(), count)
+            } else {
+                self.narrow(p, count)
+            }
         }
     }
     /// Rounds the first `count` elements to the 16-bit type `T`, to nearest, ties to even, and

@@ -33,7 +33,7 @@ pub(crate) mod half;
 
 use crate::cast::{cast_slice, cast_slice_mut};
 use crate::{
-    element::{DType, Element, bf16, f16},
+    element::{Element, bf16, f16, is_same},
     error::{Result, check_len},
     host::{
         blas::{
@@ -88,11 +88,14 @@ pub(crate) fn gemm<T: Element>(
     if let Some(op_gemv) = op.as_transposed_gemv() {
         return gemv(workers, &op_gemv, b, &a[..op.k], &mut c[..op.n]);
     }
-    match T::DTYPE {
-        DType::F32 => gemm_wide::<T, f32>(workers, op, a, b, c),
-        DType::F64 => gemm_wide::<T, f64>(workers, op, a, b, c),
-        DType::F16 => gemm_half::<T, f16>(workers, op, a, b, c),
-        DType::Bf16 => gemm_half::<T, bf16>(workers, op, a, b, c),
+    if const { is_same::<T, f32>() } {
+        gemm_wide::<T, f32>(workers, op, a, b, c);
+    } else if const { is_same::<T, f64>() } {
+        gemm_wide::<T, f64>(workers, op, a, b, c);
+    } else if const { is_same::<T, f16>() } {
+        gemm_half::<T, f16>(workers, op, a, b, c);
+    } else {
+        gemm_half::<T, bf16>(workers, op, a, b, c);
     }
     Ok(())
 }
@@ -188,9 +191,10 @@ pub(crate) fn gemm_packed<T: Element>(
         }
         return Ok(());
     }
-    match T::DTYPE {
-        DType::F64 => run::<T, f64>(workers, op, a, b, bias, c),
-        _ => run::<T, f32>(workers, op, a, b, bias, c),
+    if const { is_same::<T, f64>() } {
+        run::<T, f64>(workers, op, a, b, bias, c);
+    } else {
+        run::<T, f32>(workers, op, a, b, bias, c);
     }
     Ok(())
 }
@@ -247,10 +251,12 @@ fn is_unpacked<T: Element>(op: &Gemm<T>) -> bool {
     if gemv || copies_b || op.k == 0 || op.alpha.is_zero() {
         return false;
     }
-    match T::DTYPE {
-        DType::F32 => unpacked_is_faster(&convert_op::<T, f32>(op)),
-        DType::F64 => unpacked_is_faster(&convert_op::<T, f64>(op)),
-        DType::F16 | DType::Bf16 => false,
+    if const { is_same::<T, f32>() } {
+        unpacked_is_faster(&convert_op::<T, f32>(op))
+    } else if const { is_same::<T, f64>() } {
+        unpacked_is_faster(&convert_op::<T, f64>(op))
+    } else {
+        false
     }
 }
 
@@ -281,9 +287,10 @@ fn gemm_batched_unpacked<T: Element>(
     // Round up, because the last output matrix in `c` may be shorter than `stride_c`.
     let count = if batch.count == 1 { 1 } else { c.len().div_ceil(stride_c) };
     let batch = BatchStrides { count, a: stride_a, b: stride_b, c: stride_c };
-    match T::DTYPE {
-        DType::F64 => run::<T, f64>(op, batch, a, b, c),
-        _ => run::<T, f32>(op, batch, a, b, c),
+    if const { is_same::<T, f64>() } {
+        run::<T, f64>(op, batch, a, b, c);
+    } else {
+        run::<T, f32>(op, batch, a, b, c);
     }
 }
 

@@ -1,6 +1,6 @@
 use super::*;
 use crate::{
-    element,
+    element::{self, DType},
     host::{
         blas::kernel::{blocking::kc, indirect_packing::CopySpan, unpacked::STREAMED_ROWS},
         simd::level::{SimdLevel, with_each_simd_level},

@@ -178,7 +178,7 @@ impl<T: Element<Acc = S>, S: SimdScalar> StridedPack<'_, T, S> {
         for first in (0..mn).step_by(panel_dim) {
             let rows = panel_dim.min(mn - first);
             // If elements need no widening, transpose square blocks of `WIDTH`×`WIDTH` elements.
-            let square_rows = if is_wide::<T>() { rows / V::WIDTH * V::WIDTH } else { 0 };
+            let square_rows = if const { is_wide::<T>() } { rows / V::WIDTH * V::WIDTH } else { 0 };
             for start in (0..k).step_by(V::WIDTH) {
                 let len = V::WIDTH.min(k - start);
                 // SAFETY: the rows from `first` on hold `len` elements from `start` on. The panel
@@ -264,7 +264,7 @@ unsafe fn copy_micro_panels<T, V, const WHOLE_VECTORS: bool>(
                 if tail > 0 {
                     let x = x.wrapping_add(tail_start);
                     V::prefetch(x.wrapping_add(PACK_PREFETCH_ROWS * ld).cast());
-                    let vector = if is_wide::<T>() {
+                    let vector = if const { is_wide::<T>() } {
                         V::load_masked(x.cast(), tail_mask)
                     } else {
                         V::load_as(x, tail)

@@ -14,7 +14,7 @@
 
 use crate::cast::{cast_slice, cast_slice_mut};
 use crate::{
-    element::{DType, Element},
+    element::{Element, is_same},
     host::{
         blas::kernel::{
             args::{BatchStrides, RawGemm, unaligned_prefix},
@@ -368,8 +368,9 @@ pub(crate) fn row_times_matrix<T: Element>(
         // assertion shows that `b` holds the matrix `B`.
         unsafe { S::dispatch(UnpackedGemm { trans_a, trans_b, streamed: false, p, batch }) };
     }
-    match T::DTYPE {
-        DType::F64 => run::<T, f64>((alpha, beta), x, (trans, b, ldb), y),
-        _ => run::<T, f32>((alpha, beta), x, (trans, b, ldb), y),
+    if const { is_same::<T, f64>() } {
+        run::<T, f64>((alpha, beta), x, (trans, b, ldb), y);
+    } else {
+        run::<T, f32>((alpha, beta), x, (trans, b, ldb), y);
     }
 }

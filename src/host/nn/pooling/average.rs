@@ -19,6 +19,7 @@ use crate::{
     op::Pool2d,
 };
 use num_traits::{Float, Zero};
+use std::convert::identity;
 
 /// Writes the mean of each window to `y`.
 ///
@@ -122,7 +123,7 @@ fn forward_by_window<T: Element>(workers: &Workers, op: &Pool2d, x: &[T], y: &mu
     workers.for_each_chunk(y, task_len, |task, y| {
         for (j, y) in (task * task_len..).zip(y) {
             let (x, window) = (&x[j / out_len * in_len..][..in_len], j % out_len);
-            let sums = window_ranges(op, window).map(|i| sum_reducer(|x| x).reduce_slice(&x[i]));
+            let sums = window_ranges(op, window).map(|i| sum_reducer(identity).reduce_slice(&x[i]));
             let sum = sums.fold(T::Acc::zero(), |sum, part| sum + part);
             *y = T::from_acc(sum / divisor(op, window));
         }

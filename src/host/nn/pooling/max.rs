@@ -133,6 +133,12 @@ pub(crate) fn max_pool_backward<T: Element>(
     }
 }
 
+/// Returns `b` if `b` is greater than `a`, else `a`.
+#[inline(always)]
+fn greater<A: Float>(a: A, b: A) -> A {
+    if b > a { b } else { a }
+}
+
 /// Computes [`max_pool`] one window at a time.
 fn forward_by_window<T: Element>(
     workers: &Workers,
@@ -143,7 +149,7 @@ fn forward_by_window<T: Element>(
 ) {
     let ((in_len, out_len), lowest_value) = (plane_lens(op), Pool2d::initial_max::<T>());
     let task_len = planes_per_task(op) * out_len;
-    let max_reducer = reducer(lowest_value, |a, b| if b > a { b } else { a });
+    let max_reducer = reducer(lowest_value, greater);
     workers.for_each_chunk_pair((y, task_len), (mask, task_len), |task, y, mask| {
         for (j, (y, mask)) in (task * task_len..).zip(y.iter_mut().zip(mask)) {
             let x = &x[j / out_len * in_len..][..in_len];
