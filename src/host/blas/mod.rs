@@ -17,8 +17,8 @@
 //! |---|---|---|---|
 //! | level 1, `f32` | `level1::accumulate`, `level1::update_slice` | AVX-512 loops | none |
 //! | GEMV, 16-bit or transposed long rows | loops of `gemv`, `gemv_transposed` | `gemv` loops compiled for AVX2 or AVX-512 | none |
-//! | other GEMV, unpacked GEMM | `kernel` with vectors `[S; 4]` | `kernel` with AVX2 or AVX-512 vectors | rounding (FMA, vector length) |
-//! | packed GEMM | crate `matrixmultiply` | `kernel::macro_kernel` with AVX2 or AVX-512 vectors | rounding |
+//! | other GEMV, GEMM | loops of `kernel::portable` | `kernel` with AVX-512, AVX2 or NEON vectors | none |
+//! | packed GEMM on a processor without FMA | loops of `kernel::portable` | crate `matrixmultiply` | rounding |
 //! | 16-bit GEMM | GEMM of widened operands in `f32` | AMX GEMM, for large shapes | rounding; subnormals are zero |
 //!
 //! On one machine, BLAS results are bit-identical for any number of threads and any alignment.

@@ -7,9 +7,7 @@ use crate::{
 use num_traits::Float;
 
 /// Kernel that can be compiled for every [`SimdVector`] type with elements of type `S`.
-pub(crate) trait SimdKernel<S> {
-    /// Whether the kernel is also compiled for the portable SIMD level.
-    const HAS_PORTABLE: bool = true;
+pub(crate) trait SimdKernel<S: Element + Float>: Sized {
     /// Runs the kernel with vectors of type `V`. An implementation of `run`, and all functions that
     /// it calls, must be `#[inline(always)]`, because only inlined code is compiled for the
     /// features of `V`.
@@ -18,6 +16,15 @@ pub(crate) trait SimdKernel<S> {
     /// The processor has the features of `V`, and the calling function is compiled for these
     /// features. Implementations of `run` may have further safety requirements.
     unsafe fn run<V: SimdVector<Scalar = S>>(self);
+    /// Runs the kernel at the levels [`SimdLevel::Portable`] and [`SimdLevel::WithoutFma`].
+    ///
+    /// # Safety
+    /// The safety requirements of [`Self::run`] hold, except those on the processor's features.
+    unsafe fn run_portable(self) {
+        // SAFETY: the caller meets the requirements of `run`, and the portable vector type needs no
+        // features of the processor.
+        unsafe { self.run::<[S; 4]>() }
+    }
 }
 
 /// Element type `f32` or `f64`, with a vector type for each SIMD level.
@@ -45,11 +52,7 @@ macro_rules! simd_scalar {
                         SimdLevel::Avx2 => avx2::<std::arch::x86_64::$vector_256>(kernel),
                         #[cfg(target_arch = "aarch64")]
                         SimdLevel::Neon => kernel.run::<std::arch::aarch64::$vector_neon>(),
-                        SimdLevel::Portable if K::HAS_PORTABLE => kernel.run::<[Self; 4]>(),
-                        SimdLevel::Portable => debug_assert!(
-                            false,
-                            "kernel is not compiled for the portable SIMD level"
-                        ),
+                        SimdLevel::Portable | SimdLevel::WithoutFma => kernel.run_portable(),
                     }
                 }
             }

@@ -1,6 +1,5 @@
 //! Fused multiply-add, in hardware or emulated.
 
-use crate::cast::cast;
 use crate::element::{DType, Element};
 use num_traits::Float;
 
@@ -27,31 +26,56 @@ impl FmaMode {
     pub(crate) fn mul_add<A: Element + Float>(self, a: A, b: A, c: A) -> A {
         match (self, A::DTYPE) {
             (Self::Hardware, DType::F32) => a.mul_add(b, c),
-            (Self::Emulated, DType::F32) => cast(emulated_mul_add(cast(a), cast(b), cast(c))),
+            (Self::Emulated, DType::F32) => {
+                A::from_f64(emulated_mul_add(a.to_f64(), b.to_f64(), c.to_f64()).into())
+            }
             _ => a * b + c,
         }
     }
+
+    /// Returns `a·b + c`, rounded once for `f32` and `f64`. Emulated for `f64`, it is a call of the
+    /// C library.
+    #[inline(always)]
+    pub(crate) fn fused_mul_add<A: Element + Float>(self, a: A, b: A, c: A) -> A {
+        if A::DTYPE == DType::F64 { a.mul_add(b, c) } else { self.mul_add(a, b, c) }
+    }
 }
 
-/// Returns `a·b + c`, rounded once, as a hardware FMA does.
+/// Returns `a·b + c` for operands that are `f32` values, rounded once, as a hardware FMA does.
 ///
-/// The product of two `f32` is exact in `f64`, and an inexact sum is rounded to odd. The sum
-/// rounded to odd lies halfway between two `f32` values only if the exact sum does (Boldo and
-/// Melquiond, "Emulation of a FMA and correctly rounded sums", 2008). Knuth's TwoSum algorithm
-/// computes the rounding error of the sum.
+/// The product of two `f32` is exact in `f64`. Rounding the sum first to `f64` and then to `f32`
+/// gives another result than rounding once only if the `f64` sum lies halfway between two `f32`
+/// values. A normal `f32` has 29 bits less than an `f64`, so the last 29 bits of such a sum are a one
+/// and zeros. A subnormal `f32` has fewer bits.
 #[inline(always)]
-fn emulated_mul_add(a: f32, b: f32, c: f32) -> f32 {
-    let (product, c) = (f64::from(a) * f64::from(b), f64::from(c));
+fn emulated_mul_add(a: f64, b: f64, c: f64) -> f32 {
+    let product = a * b;
     let sum = product + c;
+    let bits = sum.to_bits();
+    let is_halfway = bits & 0x1fff_ffff == 0x1000_0000;
+    // The sum 0 is exact. The subtraction wraps around for 0.
+    let magnitude = bits & (u64::MAX >> 1);
+    let is_subnormal = magnitude.wrapping_sub(1) < f64::to_bits(f32::MIN_POSITIVE as f64) - 1;
+    if is_halfway | is_subnormal { rounded_to_odd(product, c, sum) } else { sum as f32 }
+}
+
+/// Returns `product + c`, rounded once to `f32`. `sum` is the sum, rounded to `f64`.
+///
+/// An inexact sum is rounded to odd. The sum rounded to odd lies halfway between two `f32` values
+/// only if the exact sum does (Boldo and Melquiond, "Emulation of a FMA and correctly rounded sums",
+/// 2008). Knuth's TwoSum algorithm computes the rounding error of the sum.
+#[cold]
+fn rounded_to_odd(product: f64, c: f64, sum: f64) -> f32 {
     let rest = sum - product;
     let error = (product - (sum - rest)) + (c - rest);
-    // If the sum is infinite, `error` is NaN, and the comparison with NaN is false.
-    let inexact_mask = if error.abs() > 0.0 { u64::MAX } else { 0 };
     let bits = sum.to_bits();
-    let even_mask = (bits & 1).wrapping_sub(1);
-    // Adding `step` (+1 or −1) to the bit pattern of `sum` moves `sum` towards the exact sum.
-    let step = ((bits ^ error.to_bits()) >> 63).wrapping_neg() | 1;
-    f64::from_bits(bits.wrapping_add(step & even_mask & inexact_mask)) as f32
+    if error == 0.0 || bits & 1 == 1 {
+        return sum as f32;
+    }
+    // The bit pattern of the neighbour of `sum` towards the exact sum is greater if both have the
+    // same sign.
+    let is_greater = sum.is_sign_negative() == error.is_sign_negative();
+    f64::from_bits(if is_greater { bits + 1 } else { bits - 1 }) as f32
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use crate::host::simd::{
     dispatch::{SimdKernel, SimdScalar},
+    level::SimdLevel,
     vector::{MAX_LANES, SimdVector},
 };
 use std::hint::black_box;
@@ -22,14 +23,36 @@ struct MultiplyAdds<'a, S> {
 impl<S: SimdScalar> SimdKernel<S> for MultiplyAdds<'_, S> {
     #[inline(always)]
     unsafe fn run<V: SimdVector<Scalar = S>>(self) {
-        // SAFETY: `dispatch` runs this kernel at the SIMD level of `V`, and `lanes` is at least one
+        // SAFETY: `dispatch` runs this kernel at the SIMD level of `V`.
+        unsafe { self.repeat::<V>(|x, y, z| x.mul_add(y, z)) };
+    }
+
+    unsafe fn run_portable(self) {
+        // SAFETY: the portable vector type needs no features of the processor.
+        unsafe {
+            match SimdLevel::current() {
+                SimdLevel::WithoutFma => self.repeat::<[S; 4]>(|x, y, z| x.mul(y).add(z)),
+                _ => self.run::<[S; 4]>(),
+            }
+        }
+    }
+}
+
+impl<S: SimdScalar> MultiplyAdds<'_, S> {
+    /// Applies `mul_add` repeatedly.
+    ///
+    /// # Safety
+    /// The processor supports the vector type `V`.
+    #[inline(always)]
+    unsafe fn repeat<V: SimdVector<Scalar = S>>(self, mul_add: impl Fn(V, V, V) -> V) {
+        // SAFETY: the caller guarantees the processor's features, and `lanes` is at least one
         // vector long.
         unsafe {
             let [factor, addend] = [S::one(), S::zero()].map(|x| V::splat(black_box(x)));
             let mut sums = [factor; SUMS];
             for _ in 0..self.repeats {
                 for sum in &mut sums {
-                    *sum = sum.mul_add(factor, addend);
+                    *sum = mul_add(*sum, factor, addend);
                 }
             }
             let total = sums.into_iter().reduce(|a, b| a.add(b)).unwrap_or(factor);

@@ -16,9 +16,13 @@ pub(crate) enum SimdLevel {
     /// SIMD level that requires NEON, which every AArch64 processor has.
     #[cfg(target_arch = "aarch64")]
     Neon,
-    /// Portable SIMD level, which requires only the features that the compilation target
-    /// guarantees.
+    /// Portable SIMD level, at which a [`SimdLimit`] requires portable code. Results are
+    /// bit-identical to those of the levels above, because fused multiply-adds are emulated where
+    /// the compilation target lacks them.
     Portable,
+    /// Portable code without emulated multiply-adds in matrix products, for a processor that
+    /// supports none of the levels above. Matrix products are fast, but differ in the last bits.
+    WithoutFma,
 }
 
 impl SimdLevel {
@@ -46,18 +50,20 @@ impl SimdLevel {
 
     /// Returns the highest SIMD level that the processor supports and `limit` allows.
     fn detect(limit: SimdLimit) -> Self {
+        if limit == SimdLimit::Portable {
+            return Self::Portable;
+        }
         #[cfg(target_arch = "x86_64")]
         if limit >= SimdLimit::Avx512 && has_avx512_features() {
             return Self::Avx512;
-        } else if limit >= SimdLimit::Avx2 && has_avx2_features() {
+        } else if has_avx2_features() {
             return Self::Avx2;
         }
         #[cfg(target_arch = "aarch64")]
         if limit > SimdLimit::Portable {
             return Self::Neon;
         }
-        let _ = limit;
-        Self::Portable
+        Self::WithoutFma
     }
 }
 
@@ -99,7 +105,7 @@ pub(crate) fn vectorized<R>(kernel: impl FnOnce(FmaMode) -> R) -> R {
         SimdLevel::Avx512 => return unsafe { kernel.avx512() },
         // SAFETY: the SIMD level is `Avx2` only if the features of `avx2` were detected.
         SimdLevel::Avx2 => return unsafe { kernel.avx2() },
-        SimdLevel::Portable => {}
+        SimdLevel::Portable | SimdLevel::WithoutFma => {}
     }
     kernel.portable()
 }
@@ -165,10 +171,12 @@ pub fn simd_instruction_set() -> &'static str {
         SimdLevel::Avx2 => "AVX2",
         #[cfg(target_arch = "aarch64")]
         SimdLevel::Neon => "NEON",
-        SimdLevel::Portable if cfg!(target_feature = "sse2") => "SSE2",
-        SimdLevel::Portable if cfg!(target_feature = "neon") => "NEON",
-        SimdLevel::Portable if cfg!(target_feature = "simd128") => "SIMD128",
-        SimdLevel::Portable => "none",
+        SimdLevel::Portable | SimdLevel::WithoutFma => match () {
+            () if cfg!(target_feature = "sse2") => "SSE2",
+            () if cfg!(target_feature = "neon") => "NEON",
+            () if cfg!(target_feature = "simd128") => "SIMD128",
+            () => "none",
+        },
     }
 }
 
@@ -200,7 +208,18 @@ pub(crate) fn with_each_simd_level(body: impl Fn()) {
     }
     #[cfg(target_arch = "aarch64")]
     with_level(SimdLevel::Neon, &body);
-    with_level(SimdLevel::Portable, body);
+    with_level(SimdLevel::Portable, &body);
+    with_level(SimdLevel::WithoutFma, body);
+}
+
+/// Calls `body` once for each SIMD level at which matrix products have the same bits.
+#[cfg(test)]
+pub(crate) fn with_each_fused_level(body: impl Fn()) {
+    with_each_simd_level(|| {
+        if SimdLevel::current() != SimdLevel::WithoutFma {
+            body();
+        }
+    });
 }
 
 /// Calls `body` on this thread at the SIMD level `level`, which the processor must support.

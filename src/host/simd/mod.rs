@@ -15,8 +15,8 @@
 //! - [`dispatch`] runs the kernels that are generic over the SIMD vector trait, which are GEMM,
 //!   packing and col2im.
 //!
-//! Results are bit-identical at all SIMD levels, except for matrix products, whose order of
-//! additions and use of FMA depend on the vector type.
+//! Results are bit-identical at all SIMD levels, except for matrix products on a processor without
+//! FMA, unless the user limits cortado to portable code.
 
 #[cfg(target_arch = "aarch64")]
 mod aarch64;

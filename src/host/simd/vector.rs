@@ -1,11 +1,15 @@
 //! SIMD vector trait and its portable implementation, an array of four elements.
 //!
-//! The GEMM and col2im kernels are generic over [`SimdVector`]. `x86::vector` implements
-//! [`SimdVector`] for AVX-512 and AVX2 registers, and `aarch64::vector` for NEON registers.
+//! The kernels of GEMM, packing and col2im are generic over [`SimdVector`]. `x86::vector`
+//! implements [`SimdVector`] for AVX-512 and AVX2 registers, and `aarch64::vector` for NEON
+//! registers.
 
 use crate::{
     element::Element,
-    host::{cache::cache_line, simd::accumulator::is_wide},
+    host::{
+        cache::cache_line,
+        simd::{accumulator::is_wide, fma::FmaMode},
+    },
 };
 use num_traits::{Float, Zero};
 
@@ -22,9 +26,6 @@ pub(crate) trait SimdVector: Copy {
     const WIDTH: usize;
     /// Whether the instruction set has 32 vector registers instead of 16.
     const HAS_32_REGISTERS: bool;
-    /// Largest number of vectors in a GEMM tile of one row. The portable vector type has a smaller
-    /// limit, to save compile time.
-    const MAX_ROW_VECTORS: usize = 8;
     /// Runs `kernel`, which must be `#[inline(always)]`, in a separate function that is compiled
     /// for the features of this type. A function that selects among many large kernels must call
     /// the kernels through `outline`, because compile time grows faster than linearly with the
@@ -113,11 +114,14 @@ pub(crate) trait SimdVector: Copy {
     unsafe fn add(self, x: Self) -> Self;
     /// Returns `self · x`.
     unsafe fn mul(self, x: Self) -> Self;
-    /// Returns `self · x + y`, rounded once on x86-64 and AArch64, and twice in the portable implementation.
+    /// Returns `self · x + y`, rounded once. The portable implementation emulates the FMA
+    /// instruction if the compilation target lacks it.
     unsafe fn mul_add(self, x: Self, y: Self) -> Self;
-    /// Returns the sum of the elements of each of the four vectors.
+    /// Returns the sum of the elements of each of the four vectors. The lower half of the elements is
+    /// added to the upper half, repeatedly, until one element is left.
     unsafe fn horizontal_sum4(vectors: [Self; 4]) -> [Self::Scalar; 4];
-    /// Returns a vector whose element `i` is the sum of the elements of `vectors[i]`. If `WIDTH` is
+    /// Returns a vector whose element `i` is the sum of the elements of `vectors[i]`, added like in
+    /// [`Self::horizontal_sum4`]. If `WIDTH` is
     /// below eight, only the first `WIDTH` vectors are summed. If `WIDTH` exceeds eight, the
     /// elements of the result after the eighth are unspecified.
     #[inline(always)]
@@ -174,7 +178,6 @@ impl<S: Element + Float> SimdVector for [S; 4] {
     type Mask = [bool; 4];
     const WIDTH: usize = 4;
     const HAS_32_REGISTERS: bool = false;
-    const MAX_ROW_VECTORS: usize = 2;
 
     #[inline(never)]
     unsafe fn outline(kernel: impl FnOnce()) {
@@ -251,7 +254,7 @@ impl<S: Element + Float> SimdVector for [S; 4] {
 
     #[inline(always)]
     unsafe fn mul_add(self, x: Self, y: Self) -> Self {
-        std::array::from_fn(|i| self[i] * x[i] + y[i])
+        std::array::from_fn(|i| FmaMode::BASE.fused_mul_add(self[i], x[i], y[i]))
     }
 
     #[inline(always)]

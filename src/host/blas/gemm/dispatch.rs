@@ -1,4 +1,4 @@
-//! Choice of the code path of a GEMM on one thread: packed, unpacked, or `matrixmultiply`.
+//! Choice of the code path of a GEMM on one thread: unpacked, streamed, packed, or `matrixmultiply`.
 
 use crate::cast::cast;
 use crate::{
@@ -26,7 +26,7 @@ pub(crate) enum GemmPath {
     /// Unpacked GEMM with few rows of `A` and a `B` that exceeds L1: the kernel multiplies a few
     /// rows of `B` at a time.
     Streamed,
-    /// Packed GEMM: both operands are copied into panels. At the portable SIMD level, the crate
+    /// Packed GEMM: both operands are copied into panels. On a processor without FMA, the crate
     /// `matrixmultiply` packs the operands.
     Packed,
 }
@@ -37,11 +37,8 @@ impl GemmPath {
     pub(crate) fn choose<S: SimdScalar>(op: &Gemm<S>) -> Self {
         match () {
             () if unpacked_is_faster(op) => Self::Unpacked,
-            // Streaming has not been compared with `matrixmultiply`, which computes packed GEMMs at
-            // the portable level.
-            () if SimdLevel::current() != SimdLevel::Portable && streaming_is_faster(op) => {
-                Self::Streamed
-            }
+            // Streaming has not been compared with `matrixmultiply`.
+            () if !uses_matrixmultiply() && streaming_is_faster(op) => Self::Streamed,
             () => Self::Packed,
         }
     }
@@ -69,7 +66,7 @@ impl GemmPath {
                     let streamed = self == Self::Streamed;
                     S::dispatch(UnpackedGemm { trans_a, trans_b, streamed, p: &p, batch });
                 }
-                Self::Packed if SimdLevel::current() == SimdLevel::Portable => {
+                Self::Packed if uses_matrixmultiply() => {
                     matrixmultiply_gemm(op.trans_a, op.trans_b, &p);
                 }
                 Self::Packed => {
@@ -80,6 +77,13 @@ impl GemmPath {
             }
         }
     }
+}
+
+/// Returns whether the crate `matrixmultiply` computes packed GEMMs: on a processor without FMA,
+/// unless a [`SimdLimit`](crate::host::simd::limit::SimdLimit) requires results that are
+/// bit-identical to those of other processors.
+fn uses_matrixmultiply() -> bool {
+    SimdLevel::current() == SimdLevel::WithoutFma
 }
 
 /// Calls `body` with a copy of the k×n matrix `op(B)` in row-major order. `b` supplies `op(B)`.
@@ -109,7 +113,7 @@ pub(crate) unsafe fn gemm_with_pack_source<S: SimdScalar>(
     // SAFETY: `a` and `bias` hold all elements that the kernels read, the scratch buffer holds all
     // of `op(B)`, and the caller guarantees that `c` is valid.
     unsafe {
-        if SimdLevel::current() != SimdLevel::Portable {
+        if !uses_matrixmultiply() {
             let source = StridedSource::for_a(op.trans_a, a, op.lda);
             let bias = bias.map_or(std::ptr::null(), <[S]>::as_ptr);
             let p = &RawGemm { bias, ..RawGemm::new(op, a, &[], c) };
@@ -141,7 +145,7 @@ pub(crate) fn gemm_from_pack_sources<S: SimdScalar>(
     // SAFETY: `c` has m·n elements and is borrowed exclusively. The kernels read `op(A)` and
     // `op(B)` from panels or scratch buffers, which hold all elements that the kernels read.
     unsafe {
-        if SimdLevel::current() != SimdLevel::Portable {
+        if !uses_matrixmultiply() {
             return gemm_in_panels(a, None, b, p);
         }
         // Packing all m rows of `op(A)` into one micro-panel yields `op(A)ᵀ` in row-major order.

@@ -17,8 +17,8 @@
 //!
 //! - `Unpacked` computes GEMMs with a small `B`, or with few rows of `A` and a transposed `B`.
 //! - `Streamed` computes GEMMs with few rows of `A` and a large, untransposed `B`.
-//! - `Packed` computes all GEMMs for which no other code path is faster. At the portable
-//!   SIMD level, `matrixmultiply` replaces the macro-kernel.
+//! - `Packed` computes all GEMMs for which no other code path is faster. On a processor without FMA,
+//!   `matrixmultiply` replaces the macro-kernel, unless a `SimdLimit` requires portable code.
 //! - `Amx` computes large GEMMs of 16-bit elements. `Unpacked` and `Packed` widen 16-bit elements
 //!   to `f32`. Every code path rounds each element of `C` once.
 //!

@@ -2,8 +2,10 @@ use super::*;
 use crate::{
     element::{self, DType},
     host::{
-        blas::kernel::{blocking::kc, indirect_packing::CopySpan, unpacked::STREAMED_ROWS},
-        simd::level::{SimdLevel, with_each_simd_level},
+        blas::kernel::{
+            blocking::kc, dot_kernel, indirect_packing::CopySpan, unpacked::STREAMED_ROWS,
+        },
+        simd::level::{SimdLevel, with_each_fused_level, with_each_simd_level, with_level},
         testing::{
             for_each_element, fractions, integers, op_element, operand, rounded, threads, wide,
         },
@@ -15,7 +17,7 @@ use proptest::prelude::*;
 
 const TRANSPOSES: [(Transpose, Transpose); 4] = [(No, No), (No, Yes), (Yes, No), (Yes, Yes)];
 
-const SHAPES: [(usize, usize, usize); 18] = [
+const SHAPES: [(usize, usize, usize); 20] = [
     (0, 3, 3),
     (3, 0, 3),
     (3, 3, 0),
@@ -37,6 +39,9 @@ const SHAPES: [(usize, usize, usize); 18] = [
     (22, 17, 1024),
     // A GEMM that streams `B` in several blocks of rows and columns.
     (3, 530, 62),
+    // Dot products in several blocks of k, and a single row of dot products.
+    (3, 9, 2100),
+    (1, 19, 320),
 ];
 
 /// Returns each small GEMM shape with all four combinations of transposes, but each large shape
@@ -195,7 +200,8 @@ pub(crate) fn batched_gemm_of_integers_is_exact<T: Element>() {
 for_each_element!(
     gemm_of_integers_is_exact,
     gemm_is_bit_identical_on_any_number_of_threads,
-    batched_gemm_of_integers_is_exact
+    batched_gemm_of_integers_is_exact,
+    gemm_is_bit_identical_at_each_simd_level
 );
 
 proptest! {
@@ -289,11 +295,15 @@ fn every_16_bit_value_is_rounded_once<H: Element<Acc = f32>>(from_bits: impl Fn(
     }
 }
 
+/// Returns `x·y + z`, fused except on a processor without FMA.
+fn mul_add<S: SimdScalar>(x: S, y: S, z: S) -> S {
+    let has_fma = SimdLevel::current() != SimdLevel::WithoutFma;
+    if has_fma { Float::mul_add(x, y, z) } else { x * y + z }
+}
+
 /// Computes `op` in the order of the micro-kernel, which adds the terms of each block of `kc` steps
-/// one after another. Multiply-adds are fused at every SIMD level except the portable level.
+/// one after another.
 fn fma_chain_gemm<S: SimdScalar>(op: &Gemm<S>, kc: usize, a: &[S], b: &[S], c: &mut [S]) {
-    let has_fma = SimdLevel::current() != SimdLevel::Portable;
-    let mul_add = |x: S, y: S, z: S| if has_fma { Float::mul_add(x, y, z) } else { x * y + z };
     let at = |x: &[S], trans, ld, i, j| if trans == No { x[i * ld + j] } else { x[j * ld + i] };
     for start in (0..op.k).step_by(kc) {
         let beta = if start == 0 { op.beta } else { S::one() };
@@ -308,8 +318,35 @@ fn fma_chain_gemm<S: SimdScalar>(op: &Gemm<S>, kc: usize, a: &[S], b: &[S], c: &
     }
 }
 
-/// Micro-kernel results must be bit-identical to [`fma_chain_gemm`]. The dot kernel and
-/// `matrixmultiply` add the terms of a sum in a different order from the micro-kernel.
+/// Computes `op`, whose `B` is transposed, in the order of the dot kernel. For each element of `C`,
+/// the dot kernel adds the terms of a block in as many lanes as 64 bytes have elements, and then the
+/// lanes pairwise. A GEMM of one row has one block.
+fn fma_lanes_gemm<S: SimdScalar>(op: &Gemm<S>, a: &[S], b: &[S], c: &mut [S]) {
+    fn tree<S: SimdScalar>(lanes: &[S], first: usize, step: usize) -> S {
+        if step == lanes.len() {
+            return lanes[first];
+        }
+        tree(lanes, first, 2 * step) + tree(lanes, first + step, 2 * step)
+    }
+    let kc = if op.m == 1 { op.k } else { dot_kernel::kc::<S>(op.k) };
+    for start in (0..op.k).step_by(kc) {
+        let beta = if start == 0 { op.beta } else { S::one() };
+        for (i, j) in (0..op.m).flat_map(|i| (0..op.n).map(move |j| (i, j))) {
+            let mut lanes = vec![S::zero(); 64 / size_of::<S>()];
+            let count = lanes.len();
+            for l in start..op.k.min(start + kc) {
+                let lane = &mut lanes[(l - start) % count];
+                *lane = mul_add(a[i * op.lda + l], b[j * op.ldb + l], *lane);
+            }
+            let (sum, c) = (op.alpha * tree(&lanes, 0, 1), &mut c[i * op.ldc + j]);
+            *c = if op.m == 1 { mul_add(beta, *c, sum) } else { sum + beta * *c };
+        }
+    }
+}
+
+/// Results must be bit-identical to [`fma_chain_gemm`] or [`fma_lanes_gemm`] at every SIMD level,
+/// so they are also bit-identical between SIMD levels. Only `matrixmultiply` adds the terms of a sum
+/// in an order of its own.
 fn check_every_kernel<S: SimdScalar>() {
     let cases = cases().filter(|((m, n, k), _)| m * n * k > 0);
     for ((m, n, k), (trans_a, trans_b)) in cases {
@@ -318,28 +355,71 @@ fn check_every_kernel<S: SimdScalar>() {
         let (a, b) = (fractions::<S>(1, m * k), fractions::<S>(2, k * n));
         let c0 = fractions::<S>(3, m * n);
         for path in [GemmPath::Unpacked, GemmPath::Streamed, GemmPath::Packed] {
-            if path == GemmPath::Streamed && trans_b == Yes {
+            // `gemm` computes a single row by `gemv`, without streaming.
+            if path == GemmPath::Streamed && (trans_b == Yes || m == 1) {
                 continue;
             }
             let mut c = c0.clone();
             // SAFETY: the operands have the lengths that `op` requires.
             unsafe { path.run(&op, &a, &b, c.as_mut_ptr()) };
-            let kc = match path {
-                GemmPath::Unpacked if trans_b == No || trans_a == Yes => k,
-                GemmPath::Streamed => STREAMED_ROWS,
-                GemmPath::Packed if SimdLevel::current() != SimdLevel::Portable => kc::<S>(k),
-                _ => {
+            let mut expected = c0.clone();
+            match path {
+                GemmPath::Unpacked if trans_a == No && trans_b == Yes => {
+                    fma_lanes_gemm(&op, &a, &b, &mut expected);
+                }
+                GemmPath::Unpacked => fma_chain_gemm(&op, k, &a, &b, &mut expected),
+                GemmPath::Streamed => fma_chain_gemm(&op, STREAMED_ROWS, &a, &b, &mut expected),
+                GemmPath::Packed if SimdLevel::current() != SimdLevel::WithoutFma => {
+                    fma_chain_gemm(&op, kc::<S>(k), &a, &b, &mut expected);
+                }
+                GemmPath::Packed => {
                     assert_within_rounding(&op, &a, &b, &c0, &wide(&c));
                     continue;
                 }
-            };
-            let mut expected = c0.clone();
-            fma_chain_gemm(&op, kc, &a, &b, &mut expected);
+            }
             assert!(
                 c == expected,
-                "{path:?} {op:?}: result differs from multiply-adds in the order of k"
+                "{:?} {path:?} {op:?}: result differs from multiply-adds in the order of the kernel",
+                SimdLevel::current()
             );
         }
+    }
+}
+
+/// Covers every choice of a code path by `gemm`, and GEMMs of a batch, with a bias, and of vectors.
+fn gemm_is_bit_identical_at_each_simd_level<T: Element>() {
+    let workers = &Workers::sequential();
+    let shapes = [
+        (20, 25, 60, No, No),
+        (7, 300, 90, No, No),
+        (40, 130, 600, Yes, No),
+        (10, 37, 1100, No, Yes),
+        (40, 40, 300, No, Yes),
+        (9, 20, 50, Yes, Yes),
+        (1, 70, 301, No, Yes),
+        (1, 70, 301, No, No),
+    ];
+    for (m, n, k, trans_a, trans_b) in shapes {
+        let op = Gemm::<T>::new(m, n, k).transpose(trans_a, trans_b);
+        let op = op.alpha(T::acc(0.7)).beta(T::acc(1.3));
+        let batch = GemmBatch { count: 2, stride_a: m * k, stride_b: k * n, stride_c: m * n };
+        let (a, b) = (fractions::<T>(1, 2 * m * k), fractions::<T>(2, 2 * k * n));
+        let (c0, bias) = (fractions::<T>(3, 2 * m * n), fractions::<T>(4, m));
+        let run = || {
+            let (mut batched, mut with_bias) = (c0.clone(), c0.clone());
+            gemm_batched(workers, &op, &batch, &a, &b, &mut batched).unwrap();
+            if size_of::<T>() > 2 {
+                let b = GemmB::Matrix(&b);
+                gemm_packed(workers, &op, &a, &b, Some(&bias), &mut with_bias).unwrap();
+            }
+            (wide(&batched), wide(&with_bias))
+        };
+        with_level(SimdLevel::Portable, || {
+            let portable = run();
+            with_each_fused_level(|| {
+                assert!(run() == portable, "{op:?}: {:?} differs", SimdLevel::current());
+            });
+        });
     }
 }
 

@@ -1,14 +1,24 @@
 //! GEMM by dot products, for `A` not transposed and `B` transposed. The dot kernel reads rows of
 //! `A` and `B` in place.
 //!
-//! Each element of `C` is accumulated in the lanes of one vector, which are added at the end. The
-//! order of additions depends on k alone, so results do not depend on the number of threads.
+//! Each element of `C` is accumulated in the same number of lanes at every SIMD level: in as many as
+//! an AVX-512 register has. These lanes are one AVX-512 register, two AVX2 registers or four NEON
+//! registers. The lanes are added at the end, the lower half to the upper half, until one is left.
+//! The order of additions depends on k alone, so results depend neither on the number of threads nor
+//! on the SIMD level.
 
 use crate::host::{
     blas::kernel::args::{RawGemm, unaligned_prefix},
     simd::vector::SimdVector,
 };
 use num_traits::{One, Zero};
+use std::ops::Range;
+
+/// Size in bytes of the lanes in which one element of `C` is accumulated.
+pub(crate) const LANES_BYTES: usize = 64;
+
+/// Largest number of vectors that hold the lanes of one element of `C`.
+const MAX_LANE_VECTORS: usize = 4;
 
 /// KC in bytes, chosen so that the rows of a tile stay in L1 between two horizontal reductions.
 const KC_BYTES: usize = 4096;
@@ -25,11 +35,23 @@ const PREFETCH_B_MIN_BYTES: usize = 2 << 20;
 const ALIGN_MIN_VECTORS: usize = 8;
 
 /// Number of vectors of one row of `B` that are multiplied before the kernel moves on to the next
-/// row.
+/// row. A multiple of every number of vectors that hold the lanes of one element of `C`.
 const K_UNROLL: usize = 4;
 
 /// Number of rows of `B` by which a single row of `A` is multiplied at a time.
 const N_UNROLL: usize = 8;
+
+/// Returns the number of vectors that hold the lanes of one element of `C`.
+const fn lane_vectors<V: SimdVector>() -> usize {
+    LANES_BYTES / (V::WIDTH * size_of::<V::Scalar>())
+}
+
+/// Returns KC for a GEMM of at least two rows, whose inner dimension is `k`. KC depends on k and the
+/// element type alone.
+pub(crate) fn kc<S>(k: usize) -> usize {
+    let blocks = k.div_ceil(KC_BYTES / size_of::<S>());
+    k.div_ceil(blocks.max(1)).max(1)
+}
 
 /// Computes `C ← α·A·Bᵀ + β·C`.
 ///
@@ -43,8 +65,7 @@ pub(crate) unsafe fn gemm_dot<V: SimdVector>(p: &RawGemm<V::Scalar>) {
         // SAFETY: m is 1, and the caller meets the requirements of `gemm_dot`.
         return unsafe { multiply_row::<V>(p) };
     }
-    let blocks = p.k.div_ceil(KC_BYTES / size_of::<V::Scalar>());
-    let kc = p.k.div_ceil(blocks.max(1)).max(1);
+    let kc = kc::<V::Scalar>(p.k);
     for start in (0..p.k).step_by(kc) {
         let k = kc.min(p.k - start);
         let nc = (L2_B_LEN / k + 1).next_multiple_of(64);
@@ -118,6 +139,14 @@ unsafe fn multiply_row_by<V: SimdVector, const PREFETCH: bool, const UNALIGNED: 
         // columns from `column` on.
         unsafe {
             let sums = match step {
+                // The lanes of eight rows would occupy all 16 registers of AVX2.
+                N_UNROLL if lane_vectors::<V>() > 1 => {
+                    let b_half = b.wrapping_add(N_UNROLL / 2 * p.ldb);
+                    let [a, b, c, d, ..] = row_sums::<V, 4, PREFETCH>(p.a, (b, p.ldb), p.k, prefix);
+                    let [e, f, g, h, ..] =
+                        row_sums::<V, 4, PREFETCH>(p.a, (b_half, p.ldb), p.k, prefix);
+                    [a, b, c, d, e, f, g, h]
+                }
                 N_UNROLL => row_sums::<V, N_UNROLL, PREFETCH>(p.a, (b, p.ldb), p.k, prefix),
                 4 => row_sums::<V, 4, PREFETCH>(p.a, (b, p.ldb), p.k, prefix),
                 2 => row_sums::<V, 2, PREFETCH>(p.a, (b, p.ldb), p.k, prefix),
@@ -159,12 +188,14 @@ unsafe fn write_back<V: SimdVector>(
     }
 }
 
-/// Returns the lane-wise sums of the `k` products of row `a` with each of `ROWS` rows of `b`.
-/// Aligned loads start `prefix` elements before each row.
+/// Returns the lane-wise sums of the `k` products of row `a` with each of `ROWS` rows of `b`. The
+/// lanes of each sum are added until one vector is left. Aligned loads start `prefix` elements
+/// before each row.
 ///
 /// # Safety
 /// The processor supports the vector type `V`. `a` is valid for reads of `k` elements, and `b` for
-/// reads of `ROWS` rows of `k` elements. `prefix` is less than `V::WIDTH`.
+/// reads of `ROWS` rows of `k` elements. `prefix` is less than `V::WIDTH`. If `prefix` is not 0, `k`
+/// is at least [`ALIGN_MIN_VECTORS`] vectors.
 #[inline(always)]
 unsafe fn row_sums<V: SimdVector, const ROWS: usize, const PREFETCH: bool>(
     a: *const V::Scalar,
@@ -173,40 +204,38 @@ unsafe fn row_sums<V: SimdVector, const ROWS: usize, const PREFETCH: bool>(
     prefix: usize,
 ) -> [V; N_UNROLL] {
     let (a, b, end) = (a.wrapping_sub(prefix), b.wrapping_sub(prefix), prefix + k);
+    let lanes = lane_vectors::<V>() * V::WIDTH;
     // SAFETY: masks exclude elements before `prefix` and from `end` on. Loads without a mask read
     // only elements between `prefix` and `end`.
     unsafe {
-        let mut sums = [V::splat(V::Scalar::zero()); N_UNROLL];
+        let mut lane_sums = [[V::splat(V::Scalar::zero()); MAX_LANE_VECTORS]; N_UNROLL];
         let mut i = 0;
         if prefix > 0 {
-            let mask = V::mask(prefix, end.min(V::WIDTH));
-            let x = V::load_masked(a, mask);
-            for (j, sum) in sums.iter_mut().enumerate().take(ROWS) {
-                *sum = x.mul_add(V::load_masked(b.wrapping_add(j * ldb), mask), *sum);
-            }
-            i = V::WIDTH;
+            add_masked::<V, ROWS>((a, b, ldb), prefix..lanes, &mut lane_sums);
+            i = lanes;
         }
         while i + K_UNROLL * V::WIDTH <= end {
             let (a, b) = (a.wrapping_add(i), b.wrapping_add(i));
-            add_vectors::<V, ROWS, K_UNROLL, PREFETCH>(a, (b, ldb), &mut sums);
+            add_vectors::<V, ROWS, PREFETCH>(a, (b, ldb), K_UNROLL, &mut lane_sums);
             i += K_UNROLL * V::WIDTH;
         }
-        while i + V::WIDTH <= end {
+        while i + lanes <= end {
             let (a, b) = (a.wrapping_add(i), b.wrapping_add(i));
-            add_vectors::<V, ROWS, 1, PREFETCH>(a, (b, ldb), &mut sums);
-            i += V::WIDTH;
+            add_vectors::<V, ROWS, PREFETCH>(a, (b, ldb), lane_vectors::<V>(), &mut lane_sums);
+            i += lanes;
         }
         if i < end {
-            let mask = V::mask(0, end - i);
-            let x = V::load_masked(a.wrapping_add(i), mask);
-            for (j, sum) in sums.iter_mut().enumerate().take(ROWS) {
-                let row = b.wrapping_add(j * ldb + i);
-                *sum = x.mul_add(V::load_masked(row, mask), *sum);
-            }
+            let (a, b) = (a.wrapping_add(i), b.wrapping_add(i));
+            add_masked::<V, ROWS>((a, b, ldb), 0..end - i, &mut lane_sums);
+        }
+        let mut sums = [V::splat(V::Scalar::zero()); N_UNROLL];
+        for (j, sum) in sums.iter_mut().enumerate() {
+            *sum = add_vectors_of_lanes(lane_sums[j]);
         }
         if prefix > 0 {
             // Rotate the lanes of each vector of sums to their positions for an aligned row, so
-            // that results do not depend on addresses.
+            // that results do not depend on addresses. Lanes that are a vector apart were added
+            // before, which gives the same result, because addition is commutative.
             for sum in &mut sums {
                 *sum = sum.rotate(prefix);
             }
@@ -215,37 +244,80 @@ unsafe fn row_sums<V: SimdVector, const ROWS: usize, const PREFETCH: bool>(
     }
 }
 
-/// For each j below `ROWS`, adds to `sums[j]` the products of `COUNT` vectors at `a` and `COUNT`
-/// vectors of row j of `b`.
+/// Adds the upper half of the vectors that hold the lanes of one element of `C` to the lower half,
+/// repeatedly, until one vector is left.
+///
+/// # Safety
+/// The processor supports the vector type `V`.
+#[inline(always)]
+unsafe fn add_vectors_of_lanes<V: SimdVector>(mut lanes: [V; MAX_LANE_VECTORS]) -> V {
+    let mut half_len = lane_vectors::<V>() / 2;
+    while half_len > 0 {
+        for i in 0..half_len {
+            // SAFETY: the caller guarantees the processor's features.
+            lanes[i] = unsafe { lanes[i].add(lanes[i + half_len]) };
+        }
+        half_len /= 2;
+    }
+    lanes[0]
+}
+
+/// For each j below `ROWS`, adds to the lanes `sums[j]` the products of `a` and row j of `b`.
+/// Only the elements in `range` are read; the products of all other lanes are 0.
+///
+/// # Safety
+/// The processor supports the vector type `V`. `a` and `ROWS` rows of `b` are valid for reads of the
+/// elements in `range`, which ends at most at the number of lanes.
+#[inline(always)]
+unsafe fn add_masked<V: SimdVector, const ROWS: usize>(
+    (a, b, ldb): (*const V::Scalar, *const V::Scalar, usize),
+    range: Range<usize>,
+    sums: &mut [[V; MAX_LANE_VECTORS]; N_UNROLL],
+) {
+    for i in 0..lane_vectors::<V>() {
+        let start = i * V::WIDTH;
+        let clamp = |lane: usize| lane.saturating_sub(start).min(V::WIDTH);
+        // SAFETY: masks exclude the elements outside `range`.
+        unsafe {
+            let mask = V::mask(clamp(range.start), clamp(range.end));
+            let x = V::load_masked(a.wrapping_add(start), mask);
+            for (j, sums) in sums.iter_mut().enumerate().take(ROWS) {
+                let row = b.wrapping_add(j * ldb + start);
+                sums[i] = x.mul_add(V::load_masked(row, mask), sums[i]);
+            }
+        }
+    }
+}
+
+/// For each j below `ROWS`, adds to the lanes `sums[j]` the products of `count` vectors at `a`
+/// and `count` vectors of row j of `b`. `count` is at most `K_UNROLL`, and a multiple of the number
+/// of vectors that hold the lanes of one element of `C`.
 ///
 /// # Safety
 /// The processor supports the vector type `V`. `a` and `ROWS` rows of `b` are valid for reads of
-/// `COUNT` vectors.
+/// `count` vectors.
 #[inline(always)]
-unsafe fn add_vectors<
-    V: SimdVector,
-    const ROWS: usize,
-    const COUNT: usize,
-    const PREFETCH: bool,
->(
+unsafe fn add_vectors<V: SimdVector, const ROWS: usize, const PREFETCH: bool>(
     a: *const V::Scalar,
     (b, ldb): (*const V::Scalar, usize),
-    sums: &mut [V; N_UNROLL],
+    count: usize,
+    sums: &mut [[V; MAX_LANE_VECTORS]; N_UNROLL],
 ) {
-    // SAFETY: row and vector indices are less than `ROWS` and `COUNT`; prefetches never fault.
+    // SAFETY: row and vector indices are less than `ROWS` and `count`; prefetches never fault.
     unsafe {
-        let mut x = [V::splat(V::Scalar::zero()); COUNT];
-        for (i, x) in x.iter_mut().enumerate() {
+        let mut x = [V::splat(V::Scalar::zero()); K_UNROLL];
+        for (i, x) in x.iter_mut().enumerate().take(count) {
             *x = V::load(a.wrapping_add(i * V::WIDTH));
         }
-        for (j, sum) in sums.iter_mut().enumerate().take(ROWS) {
-            for (i, x) in x.iter().enumerate() {
+        for (j, sums) in sums.iter_mut().enumerate().take(ROWS) {
+            for (i, x) in x.iter().enumerate().take(count) {
                 let row = b.wrapping_add(j * ldb + i * V::WIDTH);
                 if PREFETCH {
                     // Prefetch the next `ROWS` rows, because the hardware prefetcher must detect
                     // the access pattern of each row anew.
                     V::prefetch(row.wrapping_add(ROWS * ldb));
                 }
+                let sum = &mut sums[i % lane_vectors::<V>()];
                 *sum = x.mul_add(V::load(row), *sum);
             }
         }
@@ -292,39 +364,54 @@ unsafe fn dot_tile<V: SimdVector, const MR: usize, const NR: usize>(
     // SAFETY: the whole vectors and the remaining `tail_len` elements are the k elements of each
     // row.
     unsafe {
-        let mut a = p.a.add(row * p.lda);
-        let mut b = p.b.add(column * p.ldb);
-        let mut lanes = [[V::splat(V::Scalar::zero()); NR]; MR];
-        for _ in 0..p.k / V::WIDTH {
-            let mut y = [V::splat(V::Scalar::zero()); NR];
-            for (j, y) in y.iter_mut().enumerate() {
-                *y = V::load(b.add(j * p.ldb));
-                // Prefetch the rows of the next tile, because the hardware prefetcher must detect
-                // the access pattern of each row anew.
-                V::prefetch(b.wrapping_add((j + NR) * p.ldb));
+        let vectors = lane_vectors::<V>();
+        let (lanes, tail_len) = (vectors * V::WIDTH, p.k % (vectors * V::WIDTH));
+        let mut groups = [[[V::splat(V::Scalar::zero()); NR]; MR]; MAX_LANE_VECTORS];
+        // The registers hold one vector of lanes of each dot product at a time. The rows of the tile
+        // stay in L1 until all vectors of lanes are computed.
+        for (group, sums) in groups.iter_mut().enumerate().take(vectors) {
+            let mut a = p.a.add(row * p.lda).wrapping_add(group * V::WIDTH);
+            let mut b = p.b.add(column * p.ldb).wrapping_add(group * V::WIDTH);
+            let mut lane_sums = *sums;
+            for _ in 0..p.k / lanes {
+                let mut y = [V::splat(V::Scalar::zero()); NR];
+                for (j, y) in y.iter_mut().enumerate() {
+                    *y = V::load(b.add(j * p.ldb));
+                    // Prefetch the rows of the next tile, because the hardware prefetcher must
+                    // detect the access pattern of each row anew.
+                    V::prefetch(b.wrapping_add((j + NR) * p.ldb));
+                }
+                for (i, sums) in lane_sums.iter_mut().enumerate() {
+                    let x = V::load(a.add(i * p.lda));
+                    // Avoid `zip`, because without link-time optimization the constructor of `zip`
+                    // is a function call.
+                    for (j, sum) in sums.iter_mut().enumerate() {
+                        *sum = x.mul_add(y[j], *sum);
+                    }
+                }
+                a = a.wrapping_add(lanes);
+                b = b.wrapping_add(lanes);
             }
-            for (i, lanes) in lanes.iter_mut().enumerate() {
-                let x = V::load(a.add(i * p.lda));
-                // Avoid `zip`, because without link-time optimization the constructor of `zip` is a
-                // function call.
-                for (j, lane) in lanes.iter_mut().enumerate() {
-                    *lane = x.mul_add(y[j], *lane);
+            if tail_len > 0 {
+                let count = tail_len.saturating_sub(group * V::WIDTH).min(V::WIDTH);
+                for (i, sums) in lane_sums.iter_mut().enumerate() {
+                    let x = V::load_first(a.wrapping_add(i * p.lda), count);
+                    for (j, sum) in sums.iter_mut().enumerate() {
+                        let y = V::load_first(b.wrapping_add(j * p.ldb), count);
+                        *sum = x.mul_add(y, *sum);
+                    }
                 }
             }
-            a = a.wrapping_add(V::WIDTH);
-            b = b.wrapping_add(V::WIDTH);
+            *sums = lane_sums;
         }
-        let tail_len = p.k % V::WIDTH;
-        if tail_len > 0 {
-            for (i, lanes) in lanes.iter_mut().enumerate() {
-                let x = V::load_first(a.add(i * p.lda), tail_len);
-                for (j, lane) in lanes.iter_mut().enumerate() {
-                    *lane = x.mul_add(V::load_first(b.add(j * p.ldb), tail_len), *lane);
-                }
-            }
-        }
+        let [first, second, third, fourth] = groups;
         let mut sums = [[V::Scalar::zero(); NR]; MR];
-        for (sums, lanes) in sums.iter_mut().zip(lanes) {
+        for (i, sums) in sums.iter_mut().enumerate() {
+            let mut lanes = [V::splat(V::Scalar::zero()); NR];
+            for (j, lane) in lanes.iter_mut().enumerate() {
+                *lane =
+                    add_vectors_of_lanes([first[i][j], second[i][j], third[i][j], fourth[i][j]]);
+            }
             // The indices into `lanes` are constants, so that the compiler keeps the vectors in
             // registers.
             for (i, sums) in sums.chunks_mut(4).enumerate() {

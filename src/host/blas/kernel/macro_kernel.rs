@@ -9,6 +9,7 @@ use crate::host::{
         blocking::{a_is_read_in_place, kc, mc, mr, nc, split_workspace},
         micro_kernel::{B_PACKED, MicroTile, micro_kernel},
         packing::PackSource,
+        portable::{COLUMNS, ROWS, multiply_packed},
     },
     cache::cache_line::CACHE_LINE,
     simd::{
@@ -38,9 +39,6 @@ pub(crate) struct PackedGemm<'a, S> {
 }
 
 impl<S: SimdScalar> SimdKernel<S> for PackedGemm<'_, S> {
-    /// At the portable SIMD level, `matrixmultiply` replaces the macro-kernel.
-    const HAS_PORTABLE: bool = false;
-
     #[inline(always)]
     unsafe fn run<V: SimdVector<Scalar = S>>(self) {
         macro_rules! run {
@@ -59,6 +57,32 @@ impl<S: SimdScalar> SimdKernel<S> for PackedGemm<'_, S> {
                 8 if V::HAS_32_REGISTERS => run!(8, 2),
                 _ if V::HAS_32_REGISTERS => run!(4, 2),
                 _ => run!(4, 3),
+            }
+        }
+    }
+
+    unsafe fn run_portable(self) {
+        let Self { a, b, p, workspace, .. } = self;
+        let (mc, nc, kc) = (mc(ROWS), nc::<S>([p.m, p.n, p.k], COLUMNS), kc::<S>(p.k));
+        let (b_panel, a_panel) = split_workspace(workspace, kc, nc);
+        for start in (0..p.k).step_by(kc) {
+            let k = kc.min(p.k - start);
+            for row in (0..p.m).step_by(mc) {
+                let m = mc.min(p.m - row);
+                a.pack(row..row + m, start..start + k, ROWS, a_panel);
+                for column in (0..p.n).step_by(nc) {
+                    let n = nc.min(p.n - column);
+                    b.pack(column..column + n, start..start + k, COLUMNS, b_panel);
+                    let beta = if start == 0 { p.beta } else { S::one() };
+                    let bias = if start == 0 { bias_at(p.bias, row) } else { std::ptr::null() };
+                    // SAFETY: the block lies within the GEMM that `p` describes, and the panels
+                    // hold its operands.
+                    unsafe {
+                        let (a, b) = (a_panel.as_ptr(), b_panel.as_ptr());
+                        let c = p.c.add(row * p.ldc + column);
+                        multiply_packed(&RawGemm { m, n, k, beta, a, b, c, bias, ..*p });
+                    }
+                }
             }
         }
     }

@@ -33,13 +33,16 @@
 //! | [`packing`], [`indirect_packing`] | packing of matrices with strides or with address tables |
 //! | [`micro_kernel`] | kernel that computes an MR×NR tile of `C` from rows of `B` |
 //! | [`dot_kernel`] | kernel that computes an MR×NR tile of `C` by dot products with rows of `Bᵀ` |
+//! | [`portable`] | portable loops that add in the order of the two kernels |
 //! | [`unpacked`] | unpacked GEMM, with the micro-kernel or the dot kernel |
 //! | [`macro_kernel`] | packed GEMM |
 //!
-//! All kernels are generic over [`SimdVector`](crate::host::simd::vector::SimdVector). With the
-//! vector type `[S; 4]`, the GEMM kernels compile for every target. `SimdScalar::dispatch` selects
-//! AVX2 or AVX-512 vectors at run time. Results of AVX2 and AVX-512 kernels differ from portable
-//! results by rounding errors, because FMA does not round the products.
+//! The micro-kernel and the dot kernel are generic over
+//! [`SimdVector`](crate::host::simd::vector::SimdVector), and `SimdScalar::dispatch` selects AVX-512,
+//! AVX2 or NEON vectors at run time. Each of the two kernels computes every element of `C` by the
+//! same operations, whatever the width of a vector. The loops of [`portable`] compute the same
+//! operations without vectors, and are the reference with which tests compare the two kernels bit for
+//! bit.
 
 pub(crate) mod args;
 pub(crate) mod half_block;
@@ -48,5 +51,6 @@ pub(crate) mod packing;
 pub(crate) mod indirect_packing;
 pub(crate) mod micro_kernel;
 pub(crate) mod dot_kernel;
+pub(crate) mod portable;
 pub(crate) mod unpacked;
 pub(crate) mod macro_kernel;

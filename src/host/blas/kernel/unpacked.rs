@@ -20,6 +20,7 @@ use crate::{
             args::{BatchStrides, RawGemm, unaligned_prefix},
             dot_kernel::gemm_dot,
             micro_kernel::{B_MASKED, B_MASKED_TAIL, B_WHOLE_VECTORS, MicroTile, micro_kernel},
+            portable,
         },
         simd::{
             dispatch::{SimdKernel, SimdScalar},
@@ -32,6 +33,9 @@ use num_traits::One;
 
 /// Smallest n, in vectors, at which rows of `B` are read with aligned loads.
 const ALIGN_MIN_VECTORS: usize = 16;
+
+/// Largest number of vectors in a tile of one row.
+const MAX_ROW_VECTORS: usize = 8;
 
 /// Largest size of `B`, in elements, at which most of `B` stays in L1.
 const L1_B_MAX_LEN: usize = 1 << 14;
@@ -113,6 +117,18 @@ impl<S: SimdScalar> SimdKernel<S> for UnpackedGemm<'_, S> {
                 (Transpose::Yes, _) => self.outer::<V, true>(),
             }
         }
+    }
+
+    unsafe fn run_portable(self) {
+        let kc = if self.streamed && self.p.m > 1 { STREAMED_ROWS } else { self.p.k };
+        // SAFETY: the caller guarantees that the operands of every GEMM of the batch are valid.
+        self.for_each(|p| unsafe {
+            match (self.trans_a, self.trans_b) {
+                (Transpose::No, Transpose::Yes) => portable::multiply_transposed(p),
+                (Transpose::No, _) => portable::multiply(p, (p.lda, 1), kc),
+                (Transpose::Yes, _) => portable::multiply(p, (1, p.lda), kc),
+            }
+        });
     }
 }
 
@@ -220,7 +236,7 @@ unsafe fn multiply_row<V: SimdVector>(p: &RawGemm<V::Scalar>, stride_k: usize) {
     let vectors = end.div_ceil(V::WIDTH);
     // Use tiles of almost equal width, because a narrow tile has too few independent sums to hide
     // the latency of additions.
-    let tile_vectors = vectors.div_ceil(vectors.div_ceil(V::MAX_ROW_VECTORS));
+    let tile_vectors = vectors.div_ceil(vectors.div_ceil(MAX_ROW_VECTORS));
     let (b, c) = (p.b.wrapping_sub(prefix), p.c.wrapping_sub(prefix));
     let p = &RawGemm { b, c, ..*p };
     for vector in (0..vectors).step_by(tile_vectors) {
@@ -234,7 +250,7 @@ unsafe fn multiply_row<V: SimdVector>(p: &RawGemm<V::Scalar>, stride_k: usize) {
             ($($vectors:literal)*) => {
                 match count {
                     $(
-                        $vectors if const { $vectors <= V::MAX_ROW_VECTORS } => match is_full_width {
+                        $vectors => match is_full_width {
                             true => micro_kernel::<V, 1, $vectors, B_WHOLE_VECTORS>(p, strides, tile),
                             false => micro_kernel::<V, 1, $vectors, B_MASKED>(p, strides, tile),
                         },

@@ -33,7 +33,7 @@ pub(crate) fn sum(
         SimdLevel::Avx512 => Some(unsafe { sum_avx512(prefetch, x, y, f) }),
         // SAFETY: the features of the SIMD level were detected.
         SimdLevel::Avx2 => Some(unsafe { sum_avx2(prefetch, x, y, f) }),
-        SimdLevel::Portable => None,
+        SimdLevel::Portable | SimdLevel::WithoutFma => None,
     }
 }
 
@@ -109,7 +109,7 @@ unsafe fn update_at(
         match SimdLevel::current() {
             SimdLevel::Avx512 => update_avx512(prefetch, x, (y, len), f),
             SimdLevel::Avx2 => update_avx2(prefetch, x, (y, len), f),
-            SimdLevel::Portable => return false,
+            SimdLevel::Portable | SimdLevel::WithoutFma => return false,
         }
     }
     true

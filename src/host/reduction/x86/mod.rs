@@ -21,7 +21,7 @@ pub(crate) fn sum_rows<Y>(
         SimdLevel::Avx512 => unsafe { row_sums::sum_rows(x, extent, map, y, store) },
         // SAFETY: the features of the SIMD level were detected.
         SimdLevel::Avx2 => unsafe { row_sums_avx2::sum_rows(x, extent, map, y, store) },
-        SimdLevel::Portable => return false,
+        SimdLevel::Portable | SimdLevel::WithoutFma => return false,
     }
     true
 }

@@ -177,14 +177,18 @@ simd_vector!(
     transpose4: transpose4_f64, transpose: transpose_f64
 );
 
-/// Returns the sum of the elements of each vector. Neighbouring elements of each vector are added
-/// first.
+/// Returns the sum of the elements of each vector. The halves of each vector are added first.
 #[inline(always)]
 fn sum4_f32([a, b, c, d]: [float32x4_t; 4]) -> [f32; 4] {
     let mut sums = [0.0; 4];
     // SAFETY: every AArch64 processor has NEON, and `sums` has four elements.
     unsafe {
-        vst1q_f32(sums.as_mut_ptr(), vpaddq_f32(vpaddq_f32(a, b), vpaddq_f32(c, d)));
+        let add_halves = |a, b| {
+            let (a, b) = (vreinterpretq_f64_f32(a), vreinterpretq_f64_f32(b));
+            let [low, high] = [vzip1q_f64(a, b), vzip2q_f64(a, b)];
+            vaddq_f32(vreinterpretq_f32_f64(low), vreinterpretq_f32_f64(high))
+        };
+        vst1q_f32(sums.as_mut_ptr(), vpaddq_f32(add_halves(a, b), add_halves(c, d)));
     }
     sums
 }

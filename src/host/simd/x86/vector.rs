@@ -35,7 +35,8 @@ macro_rules! simd_vector {
         arithmetic: $add:ident $mul:ident $mul_add:ident, sum4: $sum4:ident, rotate: $rotate:ident,
         transpose4: $transpose4:ident
         $(, half: $widen:ident $narrow:ident)?
-        $(, transpose: $transpose:ident, sum8: $sum8:ident)?
+        $(, transpose: $transpose:ident)?
+        $(, sum8: $sum8:ident)?
     ) => {
         impl SimdVector for $vector {
             type Scalar = $scalar;
@@ -77,6 +78,8 @@ macro_rules! simd_vector {
                 $(
                     transpose(rows: [*const $scalar; MAX_LANES], p: *mut $scalar, stride: usize) =
                         $transpose(rows, p, stride);
+                )?
+                $(
                     horizontal_sum8(vectors: [Self; 8]) -> Self = $sum8(vectors);
                 )?
             }
@@ -123,7 +126,7 @@ simd_vector!(
     load: _mm256_set1_ps _mm256_loadu_ps _mm256_maskload_ps load_merge_256,
     store: _mm256_storeu_ps _mm256_maskstore_ps,
     arithmetic: _mm256_add_ps _mm256_mul_ps _mm256_fmadd_ps, sum4: sum4_256, rotate: rotate_256,
-    transpose4: transpose4_256, half: widen_256 narrow_256
+    transpose4: transpose4_256, half: widen_256 narrow_256, sum8: sum8_256
 );
 simd_vector!(
     __m256d, f64, 4, "avx2,fma,f16c", 32 registers: false,
@@ -199,26 +202,44 @@ simd_fn!(mask_first_256(count: usize) -> __m256i {
 simd_fn!(mask_first_256d(count: usize) -> __m256i {
     _mm256_cmpgt_epi64(_mm256_set1_epi64x(count as i64), _mm256_setr_epi64x(0, 1, 2, 3))
 });
+// Horizontal sums add one half of two vectors at a time: a blend takes the lower half of one vector
+// and the upper half of the other, and a shuffle takes the other two halves. Unlike a shuffle, a blend
+// does not occupy the processor's shuffle unit.
 simd_fn!(
-    /// Returns the sum of the elements of each vector. Neighbouring elements of each vector are
-    /// added first.
-    sum4_256(v: [__m256; 4]) -> [f32; 4] {{
-        let pairs = _mm256_hadd_ps(_mm256_hadd_ps(v[0], v[1]), _mm256_hadd_ps(v[2], v[3]));
-        let upper_half = _mm256_extractf128_ps::<1>(pairs);
-        let lower_half = _mm256_castps256_ps128(pairs);
-        std::mem::transmute::<__m128, [f32; 4]>(_mm_add_ps(lower_half, upper_half))
-    }}
+    /// Adds the halves of `a` and `b`. The sum of `a` is in the lower half of the result.
+    add_halves_256(a: __m256, b: __m256) -> __m256 {
+        _mm256_add_ps(_mm256_blend_ps::<0xf0>(a, b), _mm256_permute2f128_ps::<0x21>(a, b))
+    }
 );
 simd_fn!(
-    /// Returns the sum of the elements of each vector. Neighbouring elements of each vector are
-    /// added first.
-    sum4_256d(v: [__m256d; 4]) -> [f64; 4] {{
-        let (low, high) = (_mm256_hadd_pd(v[0], v[1]), _mm256_hadd_pd(v[2], v[3]));
-        let lower_halves = _mm256_permute2f128_pd::<0x20>(low, high);
-        let upper_halves = _mm256_permute2f128_pd::<0x31>(low, high);
-        std::mem::transmute::<__m256d, [f64; 4]>(_mm256_add_pd(lower_halves, upper_halves))
-    }}
+    /// Adds the halves of each 128-bit half of `a` and `b`. The sums of `a` are in the lower halves.
+    add_quarters_256(a: __m256, b: __m256) -> __m256 {
+        _mm256_add_ps(_mm256_blend_ps::<0b1100_1100>(a, b), _mm256_shuffle_ps::<0x4e>(a, b))
+    }
 );
+simd_fn!(sum4_256(v: [__m256; 4]) -> [f32; 4] {{
+    let pairs = add_quarters_256(add_halves_256(v[0], v[2]), add_halves_256(v[1], v[3]));
+    let (a, b) = (_mm256_castps256_ps128(pairs), _mm256_extractf128_ps::<1>(pairs));
+    let sums = _mm_add_ps(_mm_shuffle_ps::<0x88>(a, b), _mm_shuffle_ps::<0xdd>(a, b));
+    std::mem::transmute::<__m128, [f32; 4]>(sums)
+}});
+simd_fn!(sum8_256(v: [__m256; 8]) -> __m256 {{
+    let a = add_quarters_256(add_halves_256(v[0], v[4]), add_halves_256(v[1], v[5]));
+    let b = add_quarters_256(add_halves_256(v[2], v[6]), add_halves_256(v[3], v[7]));
+    _mm256_add_ps(_mm256_shuffle_ps::<0x88>(a, b), _mm256_shuffle_ps::<0xdd>(a, b))
+}});
+simd_fn!(
+    /// Adds the halves of `a` and `b`. The sum of `a` is in the lower half of the result.
+    add_halves_256d(a: __m256d, b: __m256d) -> __m256d {
+        _mm256_add_pd(_mm256_blend_pd::<0b1100>(a, b), _mm256_permute2f128_pd::<0x21>(a, b))
+    }
+);
+simd_fn!(sum4_256d(v: [__m256d; 4]) -> [f64; 4] {{
+    let (a, b) = (add_halves_256d(v[0], v[2]), add_halves_256d(v[1], v[3]));
+    let sums =
+        _mm256_add_pd(_mm256_blend_pd::<0b1010>(a, b), _mm256_shuffle_pd::<0b0101>(a, b));
+    std::mem::transmute::<__m256d, [f64; 4]>(sums)
+}});
 simd_fn!(add_halves_512(v: __m512) -> __m256 {{
     let upper_half = _mm256_castpd_ps(_mm512_extractf64x4_pd::<1>(_mm512_castps_pd(v)));
     _mm256_add_ps(_mm512_castps512_ps256(v), upper_half)
@@ -315,44 +336,46 @@ transpose4!(
 transpose4_d!(transpose4_512d, __m512d, 4, _mm512_unpacklo_pd _mm512_unpackhi_pd);
 transpose4_d!(transpose4_256d, __m256d, 2, _mm256_unpacklo_pd _mm256_unpackhi_pd);
 
-simd_fn!(
-    /// In each 128-bit quarter, adds pairs of elements of `a`, and pairs of elements of `b`. The
-    /// sums of `a` and of `b` alternate in the result.
-    add_pairs_512(a: __m512, b: __m512) -> __m512 {
-        _mm512_add_ps(_mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b))
-    }
-);
-simd_fn!(add_pairs_512d(a: __m512d, b: __m512d) -> __m512d {
-    _mm512_add_pd(_mm512_unpacklo_pd(a, b), _mm512_unpackhi_pd(a, b))
-});
-simd_fn!(
-    /// Returns two vectors: the even-numbered 128-bit quarters of `a` and `b`, and the odd-numbered
-    /// quarters.
-    even_odd_quarters(a: __m512d, b: __m512d) -> (__m512d, __m512d) {
-        (_mm512_shuffle_f64x2::<0x88>(a, b), _mm512_shuffle_f64x2::<0xdd>(a, b))
-    }
-);
+/// Defines the first two steps of a horizontal sum of four vectors: adds the halves of each vector,
+/// and the halves of each sum. The 128-bit quarter `i` of the result belongs to the vector `v[i]`.
+macro_rules! add_quarters {
+    ($name:ident, $vector:ty, $add:ident $to_f64:ident $from_f64:ident) => {
+        simd_fn!($name(v: [$vector; 4]) -> $vector {{
+            let add = |a, b| $to_f64($add($from_f64(a), $from_f64(b)));
+            let add_halves = |a, b| {
+                let (a, b) = ($to_f64(a), $to_f64(b));
+                add(_mm512_mask_blend_pd(0xf0, a, b), _mm512_shuffle_f64x2::<0x4e>(a, b))
+            };
+            let (a, b) = (add_halves(v[0], v[2]), add_halves(v[1], v[3]));
+            let odd_even = _mm512_mask_blend_pd(0b1100_1100, b, a);
+            let sums = add(
+                _mm512_mask_blend_pd(0b1100_1100, a, b),
+                _mm512_shuffle_f64x2::<0xb1>(odd_even, odd_even),
+            );
+            $from_f64(sums)
+        }});
+    };
+}
+add_quarters!(add_quarters_512, __m512, _mm512_add_ps _mm512_castps_pd _mm512_castpd_ps);
+add_quarters!(add_quarters_512d, __m512d, _mm512_add_pd identity identity);
+
+fn identity(v: __m512d) -> __m512d {
+    v
+}
+
 simd_fn!(sum8_512d(v: [__m512d; 8]) -> __m512d {{
-    let (a, b) = (add_pairs_512d(v[0], v[1]), add_pairs_512d(v[2], v[3]));
-    let (c, d) = (add_pairs_512d(v[4], v[5]), add_pairs_512d(v[6], v[7]));
-    let ((a, b), (c, d)) = (even_odd_quarters(a, b), even_odd_quarters(c, d));
-    let (a, b) = even_odd_quarters(_mm512_add_pd(a, b), _mm512_add_pd(c, d));
-    _mm512_add_pd(a, b)
+    let a = add_quarters_512d([v[0], v[2], v[4], v[6]]);
+    let b = add_quarters_512d([v[1], v[3], v[5], v[7]]);
+    _mm512_add_pd(_mm512_mask_blend_pd(0xaa, a, b), _mm512_shuffle_pd::<0x55>(a, b))
 }});
 simd_fn!(sum8_512(v: [__m512; 8]) -> __m512 {{
-    let (a, b) = (add_pairs_512(v[0], v[1]), add_pairs_512(v[2], v[3]));
-    let (c, d) = (add_pairs_512(v[4], v[5]), add_pairs_512(v[6], v[7]));
-    let four = |a, b| {
-        let (a, b) = (_mm512_castps_pd(a), _mm512_castps_pd(b));
-        let (low, high) = (_mm512_unpacklo_pd(a, b), _mm512_unpackhi_pd(a, b));
-        _mm512_castps_pd(_mm512_add_ps(_mm512_castpd_ps(low), _mm512_castpd_ps(high)))
-    };
-    let (a, b) = even_odd_quarters(four(a, b), four(c, d));
-    let sums = _mm512_add_ps(_mm512_castpd_ps(a), _mm512_castpd_ps(b));
-    // `sums` holds two partial sums of each input vector. For the first four vectors, the partial
-    // sums are in 128-bit quarters 0 and 1, and for the last four vectors in quarters 2 and 3.
-    let (a, b) = even_odd_quarters(_mm512_castps_pd(sums), _mm512_castps_pd(sums));
-    _mm512_add_ps(_mm512_castpd_ps(a), _mm512_castpd_ps(b))
+    let a = add_quarters_512([v[0], v[2], v[4], v[6]]);
+    let b = add_quarters_512([v[1], v[3], v[5], v[7]]);
+    let pairs = _mm512_add_ps(_mm512_mask_blend_ps(0xcccc, a, b), _mm512_shuffle_ps::<0x4e>(a, b));
+    let sums = _mm512_add_ps(pairs, _mm512_permute_ps::<0xb1>(pairs));
+    // Two neighbouring elements of `sums` are equal.
+    let indices = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 0, 2, 4, 6, 8, 10, 12, 14);
+    _mm512_permutexvar_ps(indices, sums)
 }});
 simd_fn!(
     /// Loads elements `i..i + 4` of every fourth row, from row `first` on. Inserting a 128-bit
