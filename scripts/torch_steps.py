@@ -1,19 +1,34 @@
-"""Times copies, and training steps of LeNet, AlexNet and GoogLeNet, in PyTorch on a GPU.
+"""Times copies, and training steps of LeNet, AlexNet and GoogLeNet, in PyTorch on a GPU or CPU.
 
 Prints tables in Markdown. The nets are those of examples/mnist and examples/imagenet. The optional
 argument is a file with the output of `benches/gpu` on the same GPU. If it is given, the table also
 contains cortado's times from that file.
+
+With `--cpu THREADS`, the nets run on the CPU, with this number of threads, and copies are not timed.
+`--cortado BINARY` then names a command `cortado`, which trains the same nets on the same constant
+data, in turn with PyTorch. The program also prints the time of an `sgemm` of 512³ on one thread in
+the OpenBLAS of NumPy, the unit of time in docs/performance.md.
 """
 
+import argparse
+import pathlib
+import re
 import statistics
+import subprocess
 import sys
+import tempfile
 import time
 
 import torch
 from torch import nn
 from torch.nn import functional as F
 
-DEVICE = torch.device("cuda")
+ARGUMENTS = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+ARGUMENTS.add_argument("gpu_output", nargs="?", help="output of `benches/gpu`")
+ARGUMENTS.add_argument("--cpu", type=int, metavar="THREADS", help="number of threads on the CPU")
+ARGUMENTS.add_argument("--cortado", metavar="BINARY", help="command to compare with on the CPU")
+OPTIONS = ARGUMENTS.parse_args()
+DEVICE = torch.device("cpu" if OPTIONS.cpu else "cuda")
 
 
 def conv(inputs, outputs, kernel, **options):
@@ -105,11 +120,12 @@ def loss_of(net, x, labels):
     return net.loss(x, labels) if hasattr(net, "loss") else F.cross_entropy(net(x), labels)
 
 
-# For each net: the constructor, the number of parameters, and the shape of a batch.
+# For each net: the constructor, the number of parameters, the shape of a batch, and the definition
+# in the folder `examples`.
 NETS = {
-    "LeNet": (lenet, 431_080, (64, 1, 28, 28)),
-    "AlexNet": (alexnet, 60_965_224, (10, 3, 227, 227)),
-    "GoogLeNet": (GoogLeNet, 13_378_280, (10, 3, 224, 224)),
+    "LeNet": (lenet, 431_080, (64, 1, 28, 28), "mnist/lenet"),
+    "AlexNet": (alexnet, 60_965_224, (10, 3, 227, 227), "imagenet/alexnet"),
+    "GoogLeNet": (GoogLeNet, 13_378_280, (10, 3, 224, 224), "imagenet/googlenet"),
 }
 
 
@@ -117,13 +133,14 @@ def milliseconds(work, repeats):
     """Returns the median time of one `work()`, over five samples of `repeats` calls each."""
     for _ in range(repeats):
         work()
+    synchronize = torch.cuda.synchronize if DEVICE.type == "cuda" else torch.cpu.synchronize
     samples = []
     for _ in range(5):
-        torch.cuda.synchronize()
+        synchronize()
         start = time.perf_counter()
         for _ in range(repeats):
             work()
-        torch.cuda.synchronize()
+        synchronize()
         samples.append((time.perf_counter() - start) / repeats * 1e3)
     return statistics.median(samples)
 
@@ -153,6 +170,58 @@ def cortado_times(path):
     return {row[0]: float(row[3]) for row in rows if row[0] in NETS and len(row) == 5}
 
 
+DATA_LAYER = """layer {{ name: "data" type: "DummyData" top: "data" top: "label"
+  dummy_data_param {{ shape {{ dim: {shape} }} shape {{ dim: {batch} }}
+    data_filler {{ value: 0.5 }} data_filler {{ value: 7 }} }} }}
+"""
+
+SOLVER = """net: "{net}" base_lr: 0.0001 momentum: 0.9 weight_decay: 0.0005 lr_policy: "fixed"
+random_seed: 1 display: {repeats} max_iter: {iterations} snapshot_after_train: false
+"""
+
+# A line of Caffe's log about an iteration, with the time of day.
+ITERATION = re.compile(r"I\d+ (\d+):(\d+):([\d.]+) .*Iteration (\d+)(?: \(|, loss)")
+
+
+def cortado_milliseconds(shape, definition, repeats):
+    """Returns the median time of a step of `cortado train`, over six samples of `repeats` steps."""
+    text = pathlib.Path(__file__, "../../examples", definition + ".prototxt").resolve().read_text()
+    layers = text[re.search(r'layer \{\s*name: "conv1', text).start() :]
+    with tempfile.TemporaryDirectory() as folder:
+        net, solver = pathlib.Path(folder, "net.prototxt"), pathlib.Path(folder, "solver.prototxt")
+        net.write_text(DATA_LAYER.format(shape=list(shape), batch=shape[0]) + layers)
+        iterations = 7 * repeats + 1
+        solver.write_text(SOLVER.format(net=net, repeats=repeats, iterations=iterations))
+        command = [OPTIONS.cortado, "train", "--solver", solver, "--threads", str(OPTIONS.cpu)]
+        run = subprocess.run(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    if run.returncode:
+        sys.exit(f"{OPTIONS.cortado} failed:\n{run.stderr}")
+    lines = {}
+    for hours, minutes, seconds, iteration in ITERATION.findall(run.stderr):
+        lines[int(iteration)] = 3600 * int(hours) + 60 * int(minutes) + float(seconds)
+    # The first steps allocate memory.
+    times = [lines[i * repeats] for i in range(1, 8)]
+    return statistics.median((b - a) / repeats * 1e3 for a, b in zip(times, times[1:]))
+
+
+def sgemm_unit():
+    """Returns the median milliseconds of 60 products of 512x512 matrices on one thread."""
+    code = """
+import numpy, statistics, time
+a = numpy.ones((512, 512), numpy.float32)
+times = []
+for _ in range(60):
+    start = time.perf_counter()
+    a @ a
+    times.append(time.perf_counter() - start)
+print(statistics.median(times) * 1e3)
+"""
+    # Without other variables, such as OPENBLAS_CORETYPE, OpenBLAS uses its fastest kernels.
+    environment = {"OPENBLAS_NUM_THREADS": "1"}
+    command = [sys.executable, "-c", code]
+    return float(subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE).stdout)
+
+
 def copies():
     count = 1 << 28
     on_gpu, other = [torch.zeros(count, dtype=torch.uint8, device=DEVICE) for _ in range(2)]
@@ -170,17 +239,29 @@ def copies():
 
 
 def main():
-    torch.backends.cuda.matmul.allow_tf32 = False
-    torch.backends.cudnn.allow_tf32 = False
-    torch.backends.cudnn.benchmark = True
-    print(f"PyTorch {torch.__version__}, cuDNN {torch.backends.cudnn.version()}, without TF32.\n")
-    copies()
-    cortado = cortado_times(sys.argv[1]) if len(sys.argv) > 1 else {}
+    if DEVICE.type == "cpu":
+        torch.set_num_threads(OPTIONS.cpu)
+        print(f"PyTorch {torch.__version__}, threads on the CPU: {OPTIONS.cpu}.")
+        print(f"OpenBLAS in NumPy, `sgemm` of 512³ on one thread: {sgemm_unit():.3f} ms.")
+    else:
+        torch.backends.cuda.matmul.allow_tf32 = False
+        torch.backends.cudnn.allow_tf32 = False
+        torch.backends.cudnn.benchmark = True
+        cudnn = torch.backends.cudnn.version()
+        print(f"PyTorch {torch.__version__}, cuDNN {cudnn}, without TF32.\n")
+        copies()
+    cortado = cortado_times(OPTIONS.gpu_output) if OPTIONS.gpu_output else {}
     print("\n| net | batch | PyTorch, ms/step | cortado, ms/step | PyTorch / cortado |")
     print("|---|--:|--:|--:|--:|")
-    for name, (build, params, shape) in NETS.items():
-        ms = milliseconds(step_of(build, params, shape), 20)
-        cortado_ms = cortado.get(name)
+    for name, (build, params, shape, definition) in NETS.items():
+        # One step of a large net takes about a second on a CPU.
+        repeats = 20 if DEVICE.type == "cuda" or name == "LeNet" else 3
+        ms = milliseconds(step_of(build, params, shape), repeats)
+        if OPTIONS.cpu and OPTIONS.cortado:
+            steps = 100 if name == "LeNet" else 3
+            cortado_ms = cortado_milliseconds(shape, definition, steps)
+        else:
+            cortado_ms = cortado.get(name)
         comparison = f"{cortado_ms:.3f} | {ms / cortado_ms:.2f}" if cortado_ms else "|"
         print(f"| {name} | {shape[0]} | {ms:.3f} | {comparison} |")
 

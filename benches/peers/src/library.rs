@@ -1,7 +1,10 @@
 //! Loading of BLAS libraries at run time.
 
 use libloading::os::unix::{Library as Handle, RTLD_GLOBAL, RTLD_NOW};
-use std::env;
+use std::{
+    env,
+    ffi::{CStr, c_char},
+};
 
 /// A BLAS library with the CBLAS interface.
 #[derive(Debug)]
@@ -44,6 +47,18 @@ impl Library {
         let name = format!("{}{name}", self.prefix);
         // SAFETY: the caller guarantees that `F` is the type of the library function.
         unsafe { self.handle.get::<F>(name.as_bytes()) }.ok().map(|symbol| *symbol)
+    }
+
+    /// Returns the processor for which the library chose its kernels, such as `SkylakeX`. Only
+    /// OpenBLAS tells this processor, which depends on the machine and on the environment variable
+    /// `OPENBLAS_CORETYPE`.
+    pub fn core_name(&self) -> Option<String> {
+        // SAFETY: the function takes no arguments and returns a pointer to a string.
+        let get = unsafe {
+            self.symbol::<unsafe extern "C" fn() -> *const c_char>("openblas_get_corename")
+        }?;
+        // SAFETY: the returned string is static and ends with a zero byte.
+        Some(unsafe { CStr::from_ptr(get()) }.to_string_lossy().into_owned())
     }
 
     fn set_threads(&self, count: usize) {

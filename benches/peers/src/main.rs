@@ -138,6 +138,11 @@ fn main() -> ExitCode {
         }
     };
     peers.set_threads(options.threads);
+    for library in &peers.libraries {
+        if let Some(core) = library.core_name() {
+            println!("{}: kernels for {core}", library.name);
+        }
+    }
     println!(
         "threads: {}; for each library: rate, and cortado's rate divided by the library's rate",
         options.threads
