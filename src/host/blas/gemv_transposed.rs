@@ -8,7 +8,8 @@ use crate::{
     element::Element,
     host::{
         cache::{
-            cache_line::{CACHE_LINE, CHUNK_ALIGN, L1_ALIAS_BYTES, prefetch_after},
+            cache_line::{CACHE_LINE, CHUNK_ALIGN, L1_ALIAS_BYTES, prefetch, prefetch_after},
+            residence::is_amd,
             scratch::with_scratch,
         },
         simd::vectorized,
@@ -24,7 +25,7 @@ const SUMS_BYTES: usize = 32 << 10;
 const ROWS: usize = 8;
 
 /// Number of elements of each row of `A` that are multiplied and added to the sums at a time.
-const WIDTH: usize = 16;
+const WIDTH: usize = 32;
 
 /// Number of elements of `A` in one task, chosen so that a second thread pays off.
 const GRAIN: usize = 1 << 17;
@@ -38,7 +39,8 @@ pub(crate) fn add_long_rows<A: Element + Float>(
     x: &[A],
     y: &mut [A],
 ) {
-    let block = SUMS_BYTES / size_of::<A>();
+    // On Zen 5, transposed GEMV is faster without software prefetch of whole rows (decision 48).
+    let (block, prefetches_rows) = (SUMS_BYTES / size_of::<A>(), !is_amd());
     // Each thread runs one task, unless the tasks would be too short. A task adds multiples of
     // whole rows of `A`, or of long parts of the rows.
     let even_len = y.len().div_ceil(workers.count());
@@ -53,7 +55,7 @@ pub(crate) fn add_long_rows<A: Element + Float>(
                     #[inline(always)]
                     |_| {
                         sums.fill(A::zero());
-                        add_rows((a, lda), x, sums);
+                        add_rows(prefetches_rows, (a, lda), x, sums);
                         for (y, &sum) in y.iter_mut().zip(&*sums) {
                             *y = if beta.is_zero() { alpha * sum } else { alpha * sum + beta * *y };
                         }
@@ -76,12 +78,25 @@ fn sums_offset<A>(scratch: &[A], rows: &[A]) -> usize {
     if start * size_of::<A>() > L1_ALIAS_BYTES { aligned_start } else { start }
 }
 
-/// Computes `sums ← sums + Aᵀ·x`.
+/// Computes `sums ← sums + Aᵀ·x`. Prefetches each row in software if `prefetches_rows` is true, and
+/// otherwise only the starts of the next rows.
 #[inline(always)]
-fn add_rows<A: Element + Float>((a, lda): (&[A], usize), x: &[A], sums: &mut [A]) {
+fn add_rows<A: Element + Float>(
+    prefetches_rows: bool,
+    (a, lda): (&[A], usize),
+    x: &[A],
+    sums: &mut [A],
+) {
     let (groups, rest) = x.as_chunks::<ROWS>();
     for (group, x) in groups.iter().enumerate() {
-        add_row_group((&a[group * ROWS * lda..], lda), x, sums);
+        let a = &a[group * ROWS * lda..];
+        if !prefetches_rows {
+            (ROWS..2 * ROWS).for_each(
+                #[inline(always)]
+                |i| prefetch(a.as_ptr().wrapping_add(i * lda)),
+            );
+        }
+        add_row_group(prefetches_rows, (a, lda), *x, sums);
     }
     let rest_start = x.len() - rest.len();
     for (i, &x) in rest.iter().enumerate() {
@@ -92,35 +107,48 @@ fn add_rows<A: Element + Float>((a, lda): (&[A], usize), x: &[A], sums: &mut [A]
     }
 }
 
-/// Computes `sums ← sums + Σ xᵢ·rowᵢ` over [`ROWS`] rows of `A`.
+/// Computes `sums ← sums + Σ xᵢ·rowᵢ` over [`ROWS`] rows of `A`, with software prefetch if
+/// `prefetch` is true.
+///
+/// The rows are listed one by one and zipped. With `array::from_fn`, which the compiler does not
+/// inline here, the inner loop would check eight bounds for each block.
 #[inline(always)]
-fn add_row_group<A: Element + Float>((a, lda): (&[A], usize), x: &[A; ROWS], sums: &mut [A]) {
-    let rows: [&[A]; ROWS] = std::array::from_fn(
-        #[inline(always)]
-        |i| &a[i * lda..][..sums.len()],
-    );
-    let (blocks, rest) = sums.as_chunks_mut::<WIDTH>();
-    let rest_start = blocks.len() * WIDTH;
-    for (j, sums) in blocks.iter_mut().enumerate() {
-        let rows: [&[A; WIDTH]; ROWS] = std::array::from_fn(
-            #[inline(always)]
-            |i| &rows[i].as_chunks().0[j],
-        );
-        for row in rows {
-            prefetch_after(row);
+fn add_row_group<A: Element + Float>(
+    prefetch: bool,
+    (rows, lda): (&[A], usize),
+    x: [A; ROWS],
+    sums: &mut [A],
+) {
+    let len = sums.len();
+    let [(a, rest_a), (b, rest_b), (c, rest_c), (d, rest_d)] = four_rows((rows, lda), len);
+    let [(e, rest_e), (f, rest_f), (g, rest_g), (h, rest_h)] =
+        four_rows((&rows[4 * lda..], lda), len);
+    let (blocks, rest) = sums.as_chunks_mut();
+    let blocks = blocks.iter_mut().zip(a).zip(b).zip(c).zip(d).zip(e).zip(f).zip(g).zip(h);
+    for ((((((((sums, a), b), c), d), e), f), g), h) in blocks {
+        let rows = [a, b, c, d, e, f, g, h];
+        if prefetch {
+            rows.into_iter().for_each(prefetch_after);
         }
-        *sums = add_block(rows, x, *sums);
+        *sums = add_block(rows, &x, *sums);
     }
-    for (j, sum) in (rest_start..).zip(rest) {
-        *sum = *sum
-            + dot_pairwise(
-                x,
-                rows.map(
-                    #[inline(always)]
-                    |row| row[j],
-                ),
-            );
+    let rest = rest.iter_mut().zip(rest_a).zip(rest_b).zip(rest_c).zip(rest_d);
+    let rest = rest.zip(rest_e).zip(rest_f).zip(rest_g).zip(rest_h);
+    for ((((((((sum, &a), &b), &c), &d), &e), &f), &g), &h) in rest {
+        *sum = *sum + dot_pairwise(&x, [a, b, c, d, e, f, g, h]);
     }
+}
+
+/// Returns the first `len` elements of four rows of `a`: blocks of [`WIDTH`] elements, and the
+/// elements after the last block.
+#[inline(always)]
+fn four_rows<A>((a, lda): (&[A], usize), len: usize) -> [(&[[A; WIDTH]], &[A]); 4] {
+    [
+        a[..len].as_chunks(),
+        a[lda..][..len].as_chunks(),
+        a[2 * lda..][..len].as_chunks(),
+        a[3 * lda..][..len].as_chunks(),
+    ]
 }
 
 #[inline(always)]

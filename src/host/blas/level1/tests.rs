@@ -75,14 +75,14 @@ fn level1_sums_are_bit_identical_at_any_address() {
 
 #[test]
 fn level1_is_bit_identical_at_each_simd_level() {
-    let (x, y) = (fractions::<f32>(8, 5006), fractions::<f32>(9, 5006));
-    let lengths = [0, 1, 15, 16, 17, 63, 64, 65, 100, 1000, 4999];
+    let (x, y) = (fractions::<f32>(8, 9008), fractions::<f32>(9, 9008));
+    let lengths = [0, 1, 15, 16, 17, 63, 64, 65, 100, 1000, 4999, 9001];
     let w = Workers::sequential();
     for (len, start) in lengths.into_iter().flat_map(|len| [0, 1, 7].map(|start| (len, start))) {
         let (x, y, fma) = (&x[start..][..len], &y[..len], FmaMode::Emulated);
         let sum = accumulate(false, (x, y), |sum, x, y| fma.mul_add(x, y, sum), |a, b| a + b);
         // `axpy` must not change the elements before and after the updated range.
-        let y0 = fractions::<f32>(10, 5100);
+        let y0 = fractions::<f32>(10, 9100);
         let mut updated_y = y0.clone();
         update_slice(fma, x, &mut updated_y[2 * start..][..len], |fma, x, y| {
             fma.mul_add(0.3, x, y)

@@ -5,6 +5,7 @@ use crate::host::{
     blas::x86::row::Row,
     cache::{
         cache_line::{PREFETCH_DISTANCE, store_peel_len_at},
+        residence::is_amd,
         x86::prefetch_l1,
     },
     reduction::tree::{ACCUMULATOR_ROWS, LANES},
@@ -29,12 +30,25 @@ pub(crate) fn sum(
     f: impl Fn(f32, f32, f32) -> f32 + Copy,
 ) -> Option<f32> {
     match SimdLevel::current() {
+        SimdLevel::Avx512 if is_faster_with_avx2(x, y) => {
+            // SAFETY: AVX-512 includes AVX2 and FMA.
+            Some(unsafe { sum_avx2(prefetch, x, y, f) })
+        }
         // SAFETY: the features of the SIMD level were detected.
         SimdLevel::Avx512 => Some(unsafe { sum_avx512(prefetch, x, y, f) }),
         // SAFETY: the features of the SIMD level were detected.
         SimdLevel::Avx2 => Some(unsafe { sum_avx2(prefetch, x, y, f) }),
         SimdLevel::Portable | SimdLevel::WithoutFma => None,
     }
+}
+
+/// Returns whether a sum over `x` and `y` is faster with AVX2 than with AVX-512, with the same
+/// result. On Zen 5, AVX2 is faster for two operands that exceed L1 but fill less than half of L2
+/// (decision 48).
+#[inline(always)]
+fn is_faster_with_avx2(x: &[f32], y: &[f32]) -> bool {
+    // 64 KiB to 512 KiB in total.
+    (1 << 13..1 << 16).contains(&x.len()) && x.as_ptr() != y.as_ptr() && is_amd()
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
