@@ -391,10 +391,10 @@ fn gemm_is_bit_identical_at_each_simd_level<T: Element>() {
     let workers = &Workers::sequential();
     let shapes = [
         (20, 25, 60, No, No),
-        (7, 300, 90, No, No),
-        (40, 130, 600, Yes, No),
-        (10, 37, 1100, No, Yes),
-        (40, 40, 300, No, Yes),
+        (3, 190, 90, No, No),
+        (26, 34, 520, Yes, No),
+        (10, 12, 1100, No, Yes),
+        (30, 20, 300, No, Yes),
         (9, 20, 50, Yes, Yes),
         (1, 70, 301, No, Yes),
         (1, 70, 301, No, No),
