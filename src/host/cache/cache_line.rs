@@ -123,6 +123,14 @@ pub(crate) fn prefetch_after<A, const N: usize>(x: &[A; N]) {
     }
 }
 
+/// Prefetches the cache line at `p` into L2 on x86-64. The address `p` need not be readable.
+#[inline(always)]
+pub(crate) fn prefetch_l2<A>(p: *const A) {
+    #[cfg(target_arch = "x86_64")]
+    x86::prefetch_l2(p);
+    let _ = p;
+}
+
 /// Prefetches the cache line at `p` into L1 on x86-64. The address `p` need not be readable.
 #[inline(always)]
 pub(crate) fn prefetch<A>(p: *const A) {

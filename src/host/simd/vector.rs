@@ -110,6 +110,11 @@ pub(crate) trait SimdVector: Copy {
     unsafe fn prefetch(p: *const Self::Scalar) {
         cache_line::prefetch(p);
     }
+    /// Prefetches the cache line at `p` into L2. The address `p` need not be readable.
+    #[inline(always)]
+    unsafe fn prefetch_l2(p: *const Self::Scalar) {
+        cache_line::prefetch_l2(p);
+    }
     /// Returns `self + x`.
     unsafe fn add(self, x: Self) -> Self;
     /// Returns `self · x`.

@@ -17,7 +17,7 @@ use proptest::prelude::*;
 
 const TRANSPOSES: [(Transpose, Transpose); 4] = [(No, No), (No, Yes), (Yes, No), (Yes, Yes)];
 
-const SHAPES: [(usize, usize, usize); 20] = [
+const SHAPES: [(usize, usize, usize); 21] = [
     (0, 3, 3),
     (3, 0, 3),
     (3, 3, 0),
@@ -39,6 +39,8 @@ const SHAPES: [(usize, usize, usize); 20] = [
     (22, 17, 1024),
     // A GEMM that streams `B` in several blocks of rows and columns.
     (3, 530, 62),
+    // A packed GEMM that reads a transposed `A` in place, in tiles that overlap.
+    (71, 33, 530),
     // Dot products in several blocks of k, and a single row of dot products.
     (3, 9, 2100),
     (1, 19, 320),

@@ -22,6 +22,10 @@ pub(crate) struct RawGemm<S> {
     /// Bias: null, or a pointer to an array whose element i is added to row i of `C`. The dot
     /// kernel ignores the bias.
     pub(crate) bias: *const S,
+    /// Number of rows from a row of `B` to the row that the micro-kernel prefetches into L2 while
+    /// it reads the former, or 0 to prefetch nothing. Only the micro-kernel for 32 registers, in the
+    /// mode [`B_WHOLE_VECTORS`](super::micro_kernel::B_WHOLE_VECTORS), prefetches rows of `B`.
+    pub(crate) prefetch_rows: usize,
 }
 
 impl<S: Element<Acc = S>> RawGemm<S> {
@@ -29,7 +33,7 @@ impl<S: Element<Acc = S>> RawGemm<S> {
     pub(crate) fn new(op: &Gemm<S>, a: &[S], b: &[S], c: *mut S) -> Self {
         let Gemm { m, n, k, alpha, beta, lda, ldb, ldc, .. } = *op;
         let (a, b, bias) = (a.as_ptr(), b.as_ptr(), std::ptr::null());
-        Self { m, n, k, alpha, beta, a, lda, b, ldb, c, ldc, bias }
+        Self { m, n, k, alpha, beta, a, lda, b, ldb, c, ldc, bias, prefetch_rows: 0 }
     }
 }
 

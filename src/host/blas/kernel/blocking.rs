@@ -19,8 +19,17 @@ const SMALL_M: usize = 96;
 /// runs. `CACHED_B_MAX_BYTES` has an effect only if m is at most [`SMALL_M`].
 const CACHED_B_MAX_BYTES: usize = 16 << 20;
 
-/// Largest distance in bytes between columns of `op(A)` at which a transposed `A` is not packed.
+/// Largest distance in bytes between columns of `op(A)` at which a transposed `A` is not packed,
+/// for any n and MR.
 const IN_PLACE_A_MAX_STRIDE_BYTES: usize = 192;
+
+/// Largest n at which a transposed `A` is not packed, if tiles have at least [`IN_PLACE_A_MIN_MR`]
+/// rows. With few columns of `B`, a packed element of `A` is used too rarely to pay off.
+const IN_PLACE_A_MAX_N: usize = 256;
+
+/// Smallest MR at which a transposed `A` with a large stride is read in place. A tile reads at most
+/// two cache lines for each column of `op(A)`, and tiles of 4 rows use only a quarter of a line.
+const IN_PLACE_A_MIN_MR: usize = 8;
 
 /// Upper limit of MC, the number of rows in a panel of `A`. MC is rounded down to a multiple of MR.
 const MC: usize = 1536;
@@ -101,12 +110,17 @@ pub(crate) fn mr<V: SimdVector>(m: usize) -> usize {
 }
 
 /// Returns whether reading `op(A)` in place, with `strides` along m and k, is as fast as packing
-/// it.
-pub(crate) fn a_is_read_in_place<S>(strides: (usize, usize)) -> bool {
+/// it, in a GEMM with `n` columns and tiles of `mr` rows.
+pub(crate) fn a_is_read_in_place<S>(strides: (usize, usize), mr: usize, n: usize) -> bool {
+    let has_few_uses = n <= IN_PLACE_A_MAX_N && mr >= IN_PLACE_A_MIN_MR;
+    // Rows or columns that are a multiple of 4 KiB apart would evict one another from L1.
+    let is_aliased = |stride: usize| (stride * size_of::<S>()).is_multiple_of(L1_ALIAS_BYTES);
     match strides {
         // The hardware prefetcher follows columns with a small stride as one sequential stream.
-        (1, stride_k) => stride_k * size_of::<S>() <= IN_PLACE_A_MAX_STRIDE_BYTES,
-        // Rows of `A` that are a multiple of 4 KiB apart would evict one another from L1.
-        (stride_m, _) => !(stride_m * size_of::<S>()).is_multiple_of(L1_ALIAS_BYTES),
+        (1, stride_k) => {
+            stride_k * size_of::<S>() <= IN_PLACE_A_MAX_STRIDE_BYTES
+                || has_few_uses && !is_aliased(stride_k)
+        }
+        (stride_m, _) => !is_aliased(stride_m),
     }
 }

@@ -103,8 +103,8 @@ impl<S: SimdScalar> PackedGemm<'_, S> {
         let (mc, nc, kc) = (mc(MR), nc::<S>([p.m, p.n, p.k], nr), kc::<S>(p.k));
         let (k_blocks, n_blocks) = (p.k.div_ceil(kc), p.n.div_ceil(nc));
         let last_block_rows = p.m.saturating_sub(1) % mc + 1;
-        let in_place =
-            a_strides.filter(|&strides| last_block_rows >= MR && a_is_read_in_place::<S>(strides));
+        let in_place = a_strides
+            .filter(|&strides| last_block_rows >= MR && a_is_read_in_place::<S>(strides, MR, p.n));
         let (b_panel, a_panel) = split_workspace(workspace, kc, nc);
         for row in (0..p.m).step_by(mc) {
             let m = mc.min(p.m - row);

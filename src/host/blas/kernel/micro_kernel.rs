@@ -79,16 +79,22 @@ pub(crate) unsafe fn micro_kernel<
         let tile = MicroTile { columns: columns.clone(), ..tile };
         let masks = masks::<V, NR_VECTORS>(&columns);
         let mut sums = [[V::splat(V::Scalar::zero()); NR_VECTORS]; MR];
-        // Process two steps along k at a time, to halve the number of address computations.
-        let pairs = if V::HAS_32_REGISTERS && NR_VECTORS <= 2 { p.k / 2 } else { 0 };
+        // Process two steps along k at a time, to halve the number of address computations. With
+        // prefetches, the compiler would load all elements of `A` of two steps at once, and spill
+        // them to the stack.
+        let has_pairs = V::HAS_32_REGISTERS && NR_VECTORS <= 2 && p.prefetch_rows == 0;
+        let pairs = if has_pairs { p.k / 2 } else { 0 };
+        let prefetch = p.prefetch_rows * p.ldb;
         let strides = (stride_m, stride_k);
         for _ in 0..pairs {
-            accumulate::<V, MR, NR_VECTORS, B_MODE, 2>(&mut sums, a, strides, b, p.ldb, &masks);
+            let b_strides = (p.ldb, 0);
+            accumulate::<V, MR, NR_VECTORS, B_MODE, 2>(&mut sums, a, strides, b, b_strides, &masks);
             a = a.wrapping_add(2 * stride_k);
             b = b.wrapping_add(2 * p.ldb);
         }
         for _ in 2 * pairs..p.k {
-            accumulate::<V, MR, NR_VECTORS, B_MODE, 1>(&mut sums, a, strides, b, p.ldb, &masks);
+            let b_strides = (p.ldb, prefetch);
+            accumulate::<V, MR, NR_VECTORS, B_MODE, 1>(&mut sums, a, strides, b, b_strides, &masks);
             a = a.wrapping_add(stride_k);
             b = b.wrapping_add(p.ldb);
         }
@@ -96,7 +102,9 @@ pub(crate) unsafe fn micro_kernel<
     }
 }
 
-/// Adds the products of `STEPS` steps along k to each sum of the tile.
+/// Adds the products of `STEPS` steps along k to each sum of the tile. Rows of `B` are `ldb`
+/// elements apart. With 32 registers and in the mode [`B_WHOLE_VECTORS`], a single step also
+/// prefetches the elements of `B` that are `prefetch` elements ahead into L2.
 ///
 /// # Safety
 /// The processor supports the vector type `V`. `a` is valid for reads of `MR` rows of `STEPS`
@@ -114,7 +122,7 @@ unsafe fn accumulate<
     a: *const V::Scalar,
     (stride_m, stride_k): (usize, usize),
     b: *const V::Scalar,
-    ldb: usize,
+    (ldb, prefetch): (usize, usize),
     masks: &[V::Mask; NR_VECTORS],
 ) {
     // SAFETY: step, row and vector indices are less than `STEPS`, `MR` and `NR_VECTORS`. Masks
@@ -129,6 +137,12 @@ unsafe fn accumulate<
                     B_MASKED_TAIL if j + 1 == NR_VECTORS => V::load_masked(b, masks[j]),
                     _ => V::load(b),
                 };
+                // A distance of 0 prefetches the vector that has just been loaded, which costs less
+                // than a branch.
+                if V::HAS_32_REGISTERS && B_MODE == B_WHOLE_VECTORS && NR_VECTORS == 2 && STEPS == 1
+                {
+                    V::prefetch_l2(b.wrapping_add(prefetch));
+                }
                 if B_MODE == B_PACKED {
                     V::prefetch(b.wrapping_add(PREFETCH_K_STEPS * ldb));
                 }

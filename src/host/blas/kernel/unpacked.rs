@@ -277,6 +277,7 @@ unsafe fn multiply_tiles<V: SimdVector, const MR: usize>(
 ) {
     debug_assert!(!streamed || p.bias.is_null(), "the bias would be added once per block of rows");
     let (kc, nc) = if streamed { (STREAMED_ROWS, STREAMED_COLUMNS) } else { (p.k, p.n) };
+    let prefetches = streamed && V::HAS_32_REGISTERS;
     for first_column in (0..p.n).step_by(nc.max(1)) {
         let n = nc.min(p.n - first_column);
         for start in (0..p.k).step_by(kc.max(1)) {
@@ -287,13 +288,14 @@ unsafe fn multiply_tiles<V: SimdVector, const MR: usize>(
                 a: p.a.wrapping_add(start * strides.1),
                 b: p.b.wrapping_add(start * p.ldb + first_column),
                 c: p.c.wrapping_add(first_column),
+                prefetch_rows: if prefetches && start + kc < p.k { kc } else { 0 },
                 ..*p
             };
             for column in (0..n).step_by(2 * V::WIDTH) {
                 // SAFETY: the columns from `column` on are within the block, which is within the
                 // operands of `p`.
                 unsafe {
-                    if streamed {
+                    if streamed && !V::HAS_32_REGISTERS {
                         prefetch_below::<V>(block, column);
                     }
                     multiply_columns::<V, MR>(block, strides, column);
@@ -303,9 +305,12 @@ unsafe fn multiply_tiles<V: SimdVector, const MR: usize>(
     }
 }
 
-/// Prefetches the rows of `B` that follow the block of `STREAMED_ROWS` rows at `p.b`, in the two
-/// vectors from `column` on. The kernel reads these rows side by side, and the hardware prefetcher
+/// Prefetches the rows of `B` that follow the block of `STREAMED_ROWS` rows at `p.b` into L1, in
+/// the two vectors from `column` on. The kernel reads these rows side by side, and the hardware prefetcher
 /// detects fewer sequences of addresses at a time than there are rows.
+///
+/// With 32 registers, the micro-kernel prefetches these rows while it multiplies, which made
+/// streaming slower with 16 registers (decision 49).
 ///
 /// # Safety
 /// The processor supports the vector type `V`.
@@ -337,6 +342,8 @@ unsafe fn multiply_columns<V: SimdVector, const MR: usize>(
         // rows.
         let start = row.min(p.m - MR);
         let tile = MicroTile { row: start, rows: row - start..MR, column, columns: 0..columns };
+        // The first tile prefetches for all tiles of the columns.
+        let p = &RawGemm { prefetch_rows: if row == 0 { p.prefetch_rows } else { 0 }, ..*p };
         // SAFETY: the tile is within m rows and n columns, and the micro-kernel loads only columns
         // of `B` in the tile.
         unsafe {
@@ -378,7 +385,8 @@ pub(crate) fn row_times_matrix<T: Element>(
         );
         let (a, b) = (cast_slice::<T, S>(x).as_ptr(), cast_slice::<T, S>(b).as_ptr());
         let (c, bias) = (cast_slice_mut::<T, S>(y).as_mut_ptr(), std::ptr::null());
-        let p = &RawGemm { m: 1, n, k, alpha, beta, a, lda, b, ldb, c, ldc, bias };
+        let p =
+            &RawGemm { m: 1, n, k, alpha, beta, a, lda, b, ldb, c, ldc, bias, prefetch_rows: 0 };
         let (trans_a, batch) = (Transpose::No, BatchStrides::ONE);
         // SAFETY: `x` has k elements, and `y` has n elements and is borrowed exclusively. The
         // assertion shows that `b` holds the matrix `B`.
