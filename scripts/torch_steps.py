@@ -4,10 +4,10 @@ Prints tables in Markdown. The nets are those of examples/mnist and examples/ima
 argument is a file with the output of `benches/gpu` on the same GPU. If it is given, the table also
 contains cortado's times from that file.
 
-With `--cpu THREADS`, the nets run on the CPU, with this number of threads, and copies are not timed.
-`--cortado BINARY` then names a command `cortado`, which trains the same nets on the same constant
-data, in turn with PyTorch. The program also prints the time of an `sgemm` of 512³ on one thread in
-the OpenBLAS of NumPy, the unit of time in docs/performance.md.
+With `--cpu THREADS`, the nets run on `THREADS` threads of the CPU, and the script does not time
+copies. With `--cortado BINARY`, the script also times the command `BINARY train` on each net, after
+PyTorch, with the same constant data. With `--cpu`, the script also prints the unit of time in
+docs/performance.md: the time of an `sgemm` of 512³ on one thread in the OpenBLAS of NumPy.
 """
 
 import argparse
@@ -179,7 +179,7 @@ SOLVER = """net: "{net}" base_lr: 0.0001 momentum: 0.9 weight_decay: 0.0005 lr_p
 random_seed: 1 display: {repeats} max_iter: {iterations} snapshot_after_train: false
 """
 
-# A line of Caffe's log about an iteration, with the time of day.
+# Pattern of a log line about an iteration in Caffe's format, with the time of day.
 ITERATION = re.compile(r"I\d+ (\d+):(\d+):([\d.]+) .*Iteration (\d+)(?: \(|, loss)")
 
 
@@ -199,7 +199,7 @@ def cortado_milliseconds(shape, definition, repeats):
     lines = {}
     for hours, minutes, seconds, iteration in ITERATION.findall(run.stderr):
         lines[int(iteration)] = 3600 * int(hours) + 60 * int(minutes) + float(seconds)
-    # The first steps allocate memory.
+    # Omit the first `repeats` steps from the samples, because the first steps allocate memory.
     times = [lines[i * repeats] for i in range(1, 8)]
     return statistics.median((b - a) / repeats * 1e3 for a, b in zip(times, times[1:]))
 
@@ -216,7 +216,7 @@ for _ in range(60):
     times.append(time.perf_counter() - start)
 print(statistics.median(times) * 1e3)
 """
-    # Without other variables, such as OPENBLAS_CORETYPE, OpenBLAS uses its fastest kernels.
+    # Omit OPENBLAS_CORETYPE, so that OpenBLAS chooses its kernels for this processor.
     environment = {"OPENBLAS_NUM_THREADS": "1"}
     command = [sys.executable, "-c", code]
     return float(subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE).stdout)

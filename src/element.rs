@@ -148,8 +148,8 @@ pub trait Element: sealed::Sealed + Storable + PartialOrd + Debug + Display + De
     }
 }
 
-/// Returns whether `T` and `S` are the same type. In a condition of the form `const { is_same::<T,
-/// S>() }`, rustc generates code only for the branch that is taken.
+/// Returns whether `T` and `S` are the same type. If the condition of an `if` is
+/// `const { is_same::<T, S>() }`, rustc generates code for only one of the two branches.
 pub(crate) const fn is_same<T: Element, S: Element>() -> bool {
     T::DTYPE as u8 == S::DTYPE as u8
 }

@@ -40,7 +40,7 @@ fn weights_in(folder: &Path) -> Vec<f32> {
 }
 
 #[test]
-fn lenet_has_equal_bits_at_every_simd_level() {
+fn lenet_snapshots_are_bit_identical_under_every_simd_limit() {
     let folders = ["avx512", "avx2", "portable"].map(|level| {
         let folder = tempfile::tempdir().unwrap();
         let output = Command::new(env::current_exe().unwrap())

@@ -49,9 +49,9 @@ impl Library {
         unsafe { self.handle.get::<F>(name.as_bytes()) }.ok().map(|symbol| *symbol)
     }
 
-    /// Returns the processor for which the library chose its kernels, such as `SkylakeX`. Only
-    /// OpenBLAS tells this processor, which depends on the machine and on the environment variable
-    /// `OPENBLAS_CORETYPE`.
+    /// Returns the processor for which OpenBLAS chose its kernels, such as `SkylakeX`, or `None` if
+    /// the library is not OpenBLAS. OpenBLAS chooses the kernels for the machine's processor, or
+    /// for the one that the environment variable `OPENBLAS_CORETYPE` names.
     pub fn core_name(&self) -> Option<String> {
         // SAFETY: the function takes no arguments and returns a pointer to a string.
         let get = unsafe {

@@ -78,8 +78,8 @@ fn sums_offset<A>(scratch: &[A], rows: &[A]) -> usize {
     if start * size_of::<A>() > L1_ALIAS_BYTES { aligned_start } else { start }
 }
 
-/// Computes `sums ← sums + Aᵀ·x`. Prefetches each row in software if `prefetches_rows` is true, and
-/// otherwise only the starts of the next rows.
+/// Computes `sums ← sums + Aᵀ·x`. If `prefetches_rows` is true, prefetches whole rows of `A` in
+/// software, and otherwise only the first cache line of each of the next [`ROWS`] rows.
 #[inline(always)]
 fn add_rows<A: Element + Float>(
     prefetches_rows: bool,
@@ -110,8 +110,9 @@ fn add_rows<A: Element + Float>(
 /// Computes `sums ← sums + Σ xᵢ·rowᵢ` over [`ROWS`] rows of `A`, with software prefetch if
 /// `prefetch` is true.
 ///
-/// The rows are listed one by one and zipped. With `array::from_fn`, which the compiler does not
-/// inline here, the inner loop would check eight bounds for each block.
+/// The function zips eight separate rows instead of an array from `array::from_fn`. The compiler
+/// does not inline `array::from_fn` here, so the inner loop would check eight bounds for each
+/// block.
 #[inline(always)]
 fn add_row_group<A: Element + Float>(
     prefetch: bool,

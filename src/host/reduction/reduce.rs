@@ -211,8 +211,8 @@ fn rows_per_task(row_len: usize) -> usize {
     (GRAIN / row_len.max(1)).max(1)
 }
 
-/// Returns x². A function instead of a closure in [`reduce`], so that the kernel for `f32` also
-/// serves `f16` and `bf16`.
+/// Returns x². `square` replaces a closure in [`reduce`], which would have a different type for
+/// each element type. With `square`, `f32`, `f16` and `bf16` share the compiled kernel.
 #[inline(always)]
 fn square<A: Float>(x: A) -> A {
     x * x

@@ -105,8 +105,8 @@ where
         pairwise(parts, self.identity, self.combine)
     }
 
-    /// Reduces at most [`CHUNK`] elements. Not generic over the element type, so that `f32`, `f16`
-    /// and `bf16` share the compiled code.
+    /// Reduces at most [`CHUNK`] elements. `reduce_chunk` is generic only over the accumulator
+    /// type, so that `f32`, `f16` and `bf16` share the compiled code.
     fn reduce_chunk(self, x: &[A]) -> A {
         let lanes = vectorized(
             #[inline(always)]

@@ -27,8 +27,8 @@ pub(crate) fn accumulator_buffer<A: Element>() -> AccumulatorBuffer<A> {
     [A::default(); CHUNK]
 }
 
-/// Returns whether `T` is `f32` or `f64`, which need no widening. In a condition of the form `const {
-/// is_wide::<T>() }`, rustc generates code only for the branch that is taken.
+/// Returns whether `T` is `f32` or `f64`, which need no widening. If the condition of an `if` is
+/// `const { is_wide::<T>() }`, rustc generates code for only one of the two branches.
 #[inline(always)]
 pub(crate) const fn is_wide<T: Element>() -> bool {
     matches!(T::DTYPE, DType::F32 | DType::F64)

@@ -33,8 +33,8 @@ impl FmaMode {
         }
     }
 
-    /// Returns `a·b + c`, rounded once for `f32` and `f64`. Emulated for `f64`, it is a call of the
-    /// C library.
+    /// Returns `a·b + c`, rounded once for `f32` and `f64`. If code for `f64` is compiled without
+    /// the FMA instruction, `f64::mul_add` calls the C library.
     #[inline(always)]
     pub(crate) fn fused_mul_add<A: Element + Float>(self, a: A, b: A, c: A) -> A {
         if A::DTYPE == DType::F64 { a.mul_add(b, c) } else { self.mul_add(a, b, c) }
@@ -45,8 +45,9 @@ impl FmaMode {
 ///
 /// The product of two `f32` is exact in `f64`. Rounding the sum first to `f64` and then to `f32`
 /// gives another result than rounding once only if the `f64` sum lies halfway between two `f32`
-/// values. A normal `f32` has 29 bits less than an `f64`, so the last 29 bits of such a sum are a one
-/// and zeros. A subnormal `f32` has fewer bits.
+/// values. The significand of a normal `f32` has 29 bits less than that of an `f64`. The last 29
+/// bits of such a sum are therefore a one followed by zeros. The significand of a subnormal `f32`
+/// is shorter, so [`rounded_to_odd`] rounds every subnormal sum.
 #[inline(always)]
 fn emulated_mul_add(a: f64, b: f64, c: f64) -> f32 {
     let product = a * b;
@@ -59,9 +60,9 @@ fn emulated_mul_add(a: f64, b: f64, c: f64) -> f32 {
     if is_halfway | is_subnormal { rounded_to_odd(product, c, sum) } else { sum as f32 }
 }
 
-/// Returns `product + c`, rounded once to `f32`. `sum` is the sum, rounded to `f64`.
+/// Returns `product + c`, rounded once to `f32`. `sum` is `product + c`, rounded to `f64`.
 ///
-/// An inexact sum is rounded to odd. The sum rounded to odd lies halfway between two `f32` values
+/// The function rounds an inexact sum to odd. The sum rounded to odd lies halfway between two `f32` values
 /// only if the exact sum does (Boldo and Melquiond, "Emulation of a FMA and correctly rounded sums",
 /// 2008). Knuth's TwoSum algorithm computes the rounding error of the sum.
 #[cold]
@@ -72,8 +73,8 @@ fn rounded_to_odd(product: f64, c: f64, sum: f64) -> f32 {
     if error == 0.0 || bits & 1 == 1 {
         return sum as f32;
     }
-    // The bit pattern of the neighbour of `sum` towards the exact sum is greater if both have the
-    // same sign.
+    // If `sum` and `error` have the same sign, the exact sum has a greater magnitude than `sum`.
+    // The neighbour of `sum` towards the exact sum then has a greater bit pattern than `sum`.
     let is_greater = sum.is_sign_negative() == error.is_sign_negative();
     f64::from_bits(if is_greater { bits + 1 } else { bits - 1 }) as f32
 }

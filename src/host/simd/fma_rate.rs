@@ -39,7 +39,7 @@ impl<S: SimdScalar> SimdKernel<S> for MultiplyAdds<'_, S> {
 }
 
 impl<S: SimdScalar> MultiplyAdds<'_, S> {
-    /// Applies `mul_add` repeatedly.
+    /// Applies `mul_add` `self.repeats` times to each of [`SUMS`] vectors.
     ///
     /// # Safety
     /// The processor supports the vector type `V`.

@@ -16,12 +16,13 @@ pub(crate) enum SimdLevel {
     /// SIMD level that requires NEON, which every AArch64 processor has.
     #[cfg(target_arch = "aarch64")]
     Neon,
-    /// Portable SIMD level, at which a [`SimdLimit`] requires portable code. Results are
-    /// bit-identical to those of the levels above, because fused multiply-adds are emulated where
-    /// the compilation target lacks them.
+    /// Portable SIMD level, for processes with the limit [`SimdLimit::Portable`]. Portable code
+    /// emulates FMA where the compilation target lacks it, so results are bit-identical to those of
+    /// `Avx512`, `Avx2` and `Neon`.
     Portable,
-    /// Portable code without emulated multiply-adds in matrix products, for a processor that
-    /// supports none of the levels above. Matrix products are fast, but differ in the last bits.
+    /// SIMD level of a processor that supports none of the other levels' instruction sets, unless
+    /// the process has the limit [`SimdLimit::Portable`]. Matrix products do not emulate FMA, so
+    /// they are faster than at `Portable`, but differ in the last bits.
     WithoutFma,
 }
 
@@ -209,13 +210,14 @@ pub(crate) fn with_each_simd_level(body: impl Fn()) {
     #[cfg(target_arch = "aarch64")]
     with_level(SimdLevel::Neon, &body);
     with_level(SimdLevel::Portable, &body);
-    // Every AArch64 processor has FMA.
+    // Every AArch64 processor has FMA, so none runs at the level `WithoutFma`.
     if cfg!(not(target_arch = "aarch64")) {
         with_level(SimdLevel::WithoutFma, body);
     }
 }
 
-/// Calls `body` once for each SIMD level at which matrix products have the same bits.
+/// Calls `body` once for each SIMD level at which matrix products use FMA, by an instruction or
+/// emulated. Results at these levels must be bit-identical.
 #[cfg(test)]
 pub(crate) fn with_each_fused_level(body: impl Fn()) {
     with_each_simd_level(|| {

@@ -10,9 +10,9 @@ const LIMIT_ENV: &str = "CORTADO_SIMD";
 /// instruction sets of the lower limits.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub(crate) enum SimdLimit {
-    /// Only the instructions that the compilation target guarantees, with the results of the SIMD
-    /// kernels. On AArch64, this limit also excludes the NEON kernels, although the target
-    /// guarantees NEON.
+    /// Only the instructions that the compilation target guarantees. Results are bit-identical to
+    /// those of the SIMD kernels. On AArch64, this limit also excludes the NEON kernels, although
+    /// the target guarantees NEON.
     Portable,
     /// AVX2, FMA and F16C.
     Avx2,
@@ -51,15 +51,20 @@ impl SimdLimit {
     }
 }
 
-/// Limits the instruction sets of the host kernels of this process, for example to compare the speed
-/// of instruction sets or to check a result. `name` is `portable` (only what the compilation target
-/// guarantees; on AArch64, without the NEON kernels), `avx2` (with FMA and F16C) or `avx512` (without
-/// AMX). A limit above what the processor supports has no effect.
+/// Limits the instruction sets of the host kernels of this process, for example to compare the
+/// speed of instruction sets or to check a result. `name` is one of:
 ///
-/// Results are bit-identical under all three limits. Under the limit `portable`, matrix products are
-/// much slower, because they emulate the FMA instruction where the compilation target lacks it.
-/// Without this limit, a processor that lacks FMA rounds each product, and its matrix products differ
-/// in the last bits.
+/// - `portable`: only what the compilation target guarantees; on AArch64, without the NEON kernels.
+/// - `avx2`: AVX2, FMA and F16C.
+/// - `avx512`: AVX-512, without AMX.
+///
+/// A limit above what the processor supports has no effect.
+///
+/// On a processor with FMA, results are bit-identical under all three limits. The limit `portable`
+/// makes matrix products emulate the FMA instruction if the compilation target lacks it. On Zen 5,
+/// an emulated matrix product takes about 35 times as long as with AVX2 for `f32`, and 60 times for
+/// `f64`. On a processor without FMA, matrix products without the limit `portable` round each
+/// product of two elements, so their results differ in the last bits.
 ///
 /// A call overrides the environment variable `CORTADO_SIMD`, which takes the same names. Call
 /// `limit_simd` before the first kernel runs.

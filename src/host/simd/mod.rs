@@ -15,8 +15,9 @@
 //! - [`dispatch`] runs the kernels that are generic over the SIMD vector trait, which are GEMM,
 //!   packing and col2im.
 //!
-//! Results are bit-identical at all SIMD levels, except for matrix products on a processor without
-//! FMA, unless the user limits cortado to portable code.
+//! Results are bit-identical at all SIMD levels, except for matrix products at the level
+//! `WithoutFma`. Kernels run at `WithoutFma` if the processor lacks FMA and the user does not limit
+//! cortado to portable code.
 
 #[cfg(target_arch = "aarch64")]
 mod aarch64;

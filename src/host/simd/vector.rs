@@ -122,13 +122,13 @@ pub(crate) trait SimdVector: Copy {
     /// Returns `self · x + y`, rounded once. The portable implementation emulates the FMA
     /// instruction if the compilation target lacks it.
     unsafe fn mul_add(self, x: Self, y: Self) -> Self;
-    /// Returns the sum of the elements of each of the four vectors. The lower half of the elements is
-    /// added to the upper half, repeatedly, until one element is left.
+    /// Returns the sum of the elements of each of the four vectors. Adds the upper half of the
+    /// elements to the lower half, repeatedly, until one element is left.
     unsafe fn horizontal_sum4(vectors: [Self; 4]) -> [Self::Scalar; 4];
-    /// Returns a vector whose element `i` is the sum of the elements of `vectors[i]`, added like in
-    /// [`Self::horizontal_sum4`]. If `WIDTH` is
-    /// below eight, only the first `WIDTH` vectors are summed. If `WIDTH` exceeds eight, the
-    /// elements of the result after the eighth are unspecified.
+    /// Returns a vector whose element `i` is the sum of the elements of `vectors[i]`, in the order
+    /// of additions of [`Self::horizontal_sum4`]. If `WIDTH` is below eight, sums only the first
+    /// `WIDTH` vectors. If `WIDTH` exceeds eight, the elements of the result after the eighth are
+    /// unspecified.
     #[inline(always)]
     unsafe fn horizontal_sum8(vectors: [Self; 8]) -> Self {
         let [a, b, c, d, e, f, g, h] = vectors;

@@ -26,8 +26,8 @@ pub(crate) enum GemmPath {
     /// Unpacked GEMM with few rows of `A` and a `B` that exceeds L1: the kernel multiplies a few
     /// rows of `B` at a time.
     Streamed,
-    /// Packed GEMM: both operands are copied into panels. On a processor without FMA, the crate
-    /// `matrixmultiply` packs the operands.
+    /// Packed GEMM: the macro-kernel copies both operands into panels. At the SIMD level
+    /// [`SimdLevel::WithoutFma`], the crate `matrixmultiply` replaces the macro-kernel.
     Packed,
 }
 
@@ -37,7 +37,7 @@ impl GemmPath {
     pub(crate) fn choose<S: SimdScalar>(op: &Gemm<S>) -> Self {
         match () {
             () if unpacked_is_faster(op) => Self::Unpacked,
-            // Streaming has not been compared with `matrixmultiply`.
+            // The rate of streaming has not been compared with that of `matrixmultiply`.
             () if !uses_matrixmultiply() && streaming_is_faster(op) => Self::Streamed,
             () => Self::Packed,
         }
@@ -79,9 +79,9 @@ impl GemmPath {
     }
 }
 
-/// Returns whether the crate `matrixmultiply` computes packed GEMMs: on a processor without FMA,
-/// unless a [`SimdLimit`](crate::host::simd::limit::SimdLimit) requires results that are
-/// bit-identical to those of other processors.
+/// Returns whether the crate `matrixmultiply` computes packed GEMMs. `matrixmultiply` computes them
+/// on a processor without FMA, unless the user limits cortado to portable code
+/// ([`SimdLimit::Portable`](crate::host::simd::limit::SimdLimit::Portable)).
 fn uses_matrixmultiply() -> bool {
     SimdLevel::current() == SimdLevel::WithoutFma
 }

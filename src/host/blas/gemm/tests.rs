@@ -297,7 +297,7 @@ fn every_16_bit_value_is_rounded_once<H: Element<Acc = f32>>(from_bits: impl Fn(
     }
 }
 
-/// Returns `x·y + z`, fused except on a processor without FMA.
+/// Returns `x·y + z`, rounded once, except at the SIMD level [`SimdLevel::WithoutFma`].
 fn mul_add<S: SimdScalar>(x: S, y: S, z: S) -> S {
     let has_fma = SimdLevel::current() != SimdLevel::WithoutFma;
     if has_fma { Float::mul_add(x, y, z) } else { x * y + z }
@@ -321,8 +321,8 @@ fn fma_chain_gemm<S: SimdScalar>(op: &Gemm<S>, kc: usize, a: &[S], b: &[S], c: &
 }
 
 /// Computes `op`, whose `B` is transposed, in the order of the dot kernel. For each element of `C`,
-/// the dot kernel adds the terms of a block in as many lanes as 64 bytes have elements, and then the
-/// lanes pairwise. A GEMM of one row has one block.
+/// the dot kernel accumulates the terms of a block of k in 64 bytes of lanes. It then adds the
+/// lanes pairwise. A GEMM of one row has one block of k.
 fn fma_lanes_gemm<S: SimdScalar>(op: &Gemm<S>, a: &[S], b: &[S], c: &mut [S]) {
     fn tree<S: SimdScalar>(lanes: &[S], first: usize, step: usize) -> S {
         if step == lanes.len() {
@@ -346,9 +346,9 @@ fn fma_lanes_gemm<S: SimdScalar>(op: &Gemm<S>, a: &[S], b: &[S], c: &mut [S]) {
     }
 }
 
-/// Results must be bit-identical to [`fma_chain_gemm`] or [`fma_lanes_gemm`] at every SIMD level,
-/// so they are also bit-identical between SIMD levels. Only `matrixmultiply` adds the terms of a sum
-/// in an order of its own.
+/// Checks that results are bit-identical to those of [`fma_chain_gemm`] or [`fma_lanes_gemm`] at
+/// the current SIMD level. Results at all levels with fused multiply-adds are therefore
+/// bit-identical. Only `matrixmultiply` adds the terms of a sum in another order.
 fn check_every_kernel<S: SimdScalar>() {
     let cases = cases().filter(|((m, n, k), _)| m * n * k > 0);
     for ((m, n, k), (trans_a, trans_b)) in cases {
@@ -388,7 +388,8 @@ fn check_every_kernel<S: SimdScalar>() {
     }
 }
 
-/// Covers every choice of a code path by `gemm`, and GEMMs of a batch, with a bias, and of vectors.
+/// Compares the portable level with every other level that has fused multiply-adds. The cases cover
+/// every code path that `gemm` chooses, and also batches, a bias, and matrix-vector products.
 fn gemm_is_bit_identical_at_each_simd_level<T: Element>() {
     let workers = &Workers::sequential();
     let shapes = [

@@ -22,9 +22,9 @@ pub(crate) struct RawGemm<S> {
     /// Bias: null, or a pointer to an array whose element i is added to row i of `C`. The dot
     /// kernel ignores the bias.
     pub(crate) bias: *const S,
-    /// Number of rows from a row of `B` to the row that the micro-kernel prefetches into L2 while
-    /// it reads the former, or 0 to prefetch nothing. Only the micro-kernel for 32 registers, in the
-    /// mode [`B_WHOLE_VECTORS`](super::micro_kernel::B_WHOLE_VECTORS), prefetches rows of `B`.
+    /// Prefetch distance, in rows of `B`, at which the micro-kernel prefetches `B` into L2, or 0
+    /// for no prefetch. The micro-kernel prefetches rows of `B` only with 32 registers, in tiles of
+    /// two vectors, in the mode [`B_WHOLE_VECTORS`](super::micro_kernel::B_WHOLE_VECTORS).
     pub(crate) prefetch_rows: usize,
 }
 

@@ -19,16 +19,17 @@ const SMALL_M: usize = 96;
 /// runs. `CACHED_B_MAX_BYTES` has an effect only if m is at most [`SMALL_M`].
 const CACHED_B_MAX_BYTES: usize = 16 << 20;
 
-/// Largest distance in bytes between columns of `op(A)` at which a transposed `A` is not packed,
-/// for any n and MR.
+/// Largest distance in bytes between columns of `op(A)` at which a transposed `A` is read in place
+/// for all values of n and MR.
 const IN_PLACE_A_MAX_STRIDE_BYTES: usize = 192;
 
-/// Largest n at which a transposed `A` is not packed, if tiles have at least [`IN_PLACE_A_MIN_MR`]
-/// rows. With few columns of `B`, a packed element of `A` is used too rarely to pay off.
+/// Largest n at which a transposed `A` with a large stride is read in place, if tiles have at least
+/// [`IN_PLACE_A_MIN_MR`] rows. If `B` has few columns, the micro-kernel uses each packed element of
+/// `A` too rarely for packing to pay off.
 const IN_PLACE_A_MAX_N: usize = 256;
 
-/// Smallest MR at which a transposed `A` with a large stride is read in place. A tile reads at most
-/// two cache lines for each column of `op(A)`, and tiles of 4 rows use only a quarter of a line.
+/// Smallest MR at which a transposed `A` with a large stride is read in place. For each column of
+/// `op(A)`, a tile of 4 rows of `f32` uses only a quarter of a cache line that it reads.
 const IN_PLACE_A_MIN_MR: usize = 8;
 
 /// Upper limit of MC, the number of rows in a panel of `A`. MC is rounded down to a multiple of MR.

@@ -1,11 +1,11 @@
 //! GEMM by dot products, for `A` not transposed and `B` transposed. The dot kernel reads rows of
 //! `A` and `B` in place.
 //!
-//! Each element of `C` is accumulated in the same number of lanes at every SIMD level: in as many as
-//! an AVX-512 register has. These lanes are one AVX-512 register, two AVX2 registers or four NEON
-//! registers. The lanes are added at the end, the lower half to the upper half, until one is left.
-//! The order of additions depends on k alone, so results depend neither on the number of threads nor
-//! on the SIMD level.
+//! At every SIMD level, the dot kernel accumulates each element of `C` in 64 bytes of lanes: one
+//! AVX-512 register, two AVX2 registers or four NEON registers. At the end, the dot kernel adds the
+//! upper half of the lanes to the lower half, repeatedly, until one lane is left. The order of
+//! additions depends on k alone, so results are bit-identical for any number of threads and with
+//! all three instruction sets.
 
 use crate::host::{
     blas::kernel::args::{RawGemm, unaligned_prefix},
@@ -139,7 +139,7 @@ unsafe fn multiply_row_by<V: SimdVector, const PREFETCH: bool, const UNALIGNED: 
         // columns from `column` on.
         unsafe {
             let sums = match step {
-                // The lanes of eight rows would occupy all 16 registers of AVX2.
+                // The lanes of eight rows would occupy all 16 registers of AVX2, or all 32 of NEON.
                 N_UNROLL if lane_vectors::<V>() > 1 => {
                     let b_half = b.wrapping_add(N_UNROLL / 2 * p.ldb);
                     let [a, b, c, d, ..] = row_sums::<V, 4, PREFETCH>(p.a, (b, p.ldb), p.k, prefix);
@@ -234,8 +234,9 @@ unsafe fn row_sums<V: SimdVector, const ROWS: usize, const PREFETCH: bool>(
         }
         if prefix > 0 {
             // Rotate the lanes of each vector of sums to their positions for an aligned row, so
-            // that results do not depend on addresses. Lanes that are a vector apart were added
-            // before, which gives the same result, because addition is commutative.
+            // that results do not depend on addresses. `add_vectors_of_lanes` may run before the
+            // rotation: the rotation at most exchanges the two lanes of an addition, and addition
+            // is commutative.
             for sum in &mut sums {
                 *sum = sum.rotate(prefix);
             }
@@ -263,7 +264,7 @@ unsafe fn add_vectors_of_lanes<V: SimdVector>(mut lanes: [V; MAX_LANE_VECTORS]) 
 }
 
 /// For each j below `ROWS`, adds to the lanes `sums[j]` the products of `a` and row j of `b`.
-/// Only the elements in `range` are read; the products of all other lanes are 0.
+/// Reads only the elements in `range`, and adds 0 to all other lanes.
 ///
 /// # Safety
 /// The processor supports the vector type `V`. `a` and `ROWS` rows of `b` are valid for reads of the

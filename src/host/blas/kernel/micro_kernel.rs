@@ -79,9 +79,9 @@ pub(crate) unsafe fn micro_kernel<
         let tile = MicroTile { columns: columns.clone(), ..tile };
         let masks = masks::<V, NR_VECTORS>(&columns);
         let mut sums = [[V::splat(V::Scalar::zero()); NR_VECTORS]; MR];
-        // Process two steps along k at a time, to halve the number of address computations. With
-        // prefetches, the compiler would load all elements of `A` of two steps at once, and spill
-        // them to the stack.
+        // Process two steps along k at a time, to halve the number of address computations. If the
+        // two steps also prefetched `B`, the compiler would load all their elements of `A` at once,
+        // and spill these elements to the stack.
         let has_pairs = V::HAS_32_REGISTERS && NR_VECTORS <= 2 && p.prefetch_rows == 0;
         let pairs = if has_pairs { p.k / 2 } else { 0 };
         let prefetch = p.prefetch_rows * p.ldb;
@@ -103,8 +103,8 @@ pub(crate) unsafe fn micro_kernel<
 }
 
 /// Adds the products of `STEPS` steps along k to each sum of the tile. Rows of `B` are `ldb`
-/// elements apart. With 32 registers and in the mode [`B_WHOLE_VECTORS`], a single step also
-/// prefetches the elements of `B` that are `prefetch` elements ahead into L2.
+/// elements apart. With 32 registers and two vectors in the mode [`B_WHOLE_VECTORS`], a single step
+/// also prefetches into L2, with a prefetch distance of `prefetch` elements of `B`.
 ///
 /// # Safety
 /// The processor supports the vector type `V`. `a` is valid for reads of `MR` rows of `STEPS`

@@ -33,7 +33,7 @@
 //! | [`packing`], [`indirect_packing`] | packing of matrices with strides or with address tables |
 //! | [`micro_kernel`] | kernel that computes an MR×NR tile of `C` from rows of `B` |
 //! | [`dot_kernel`] | kernel that computes an MR×NR tile of `C` by dot products with rows of `Bᵀ` |
-//! | [`portable`] | portable loops that add in the order of the two kernels |
+//! | [`portable`] | portable loops that add in the order of the micro-kernel and the dot kernel |
 //! | [`unpacked`] | unpacked GEMM, with the micro-kernel or the dot kernel |
 //! | [`macro_kernel`] | packed GEMM |
 //!

@@ -1,8 +1,8 @@
 //! Portable loops of GEMM: the reference implementation of the micro-kernel and the dot kernel.
 //!
-//! At [`SimdLevel::Portable`], multiply-adds are fused, by an instruction or emulated, and results
-//! are bit-identical to those of the kernels for AVX-512, AVX2 and NEON. At
-//! [`SimdLevel::WithoutFma`], products are rounded, and the compiler vectorizes the loops.
+//! At [`SimdLevel::Portable`], the loops use FMA, by an instruction or emulated. Results are
+//! bit-identical to those of the kernels for AVX-512, AVX2 and NEON. At [`SimdLevel::WithoutFma`],
+//! the loops round each product, and the compiler vectorizes the loops.
 
 use crate::{
     element::Element,
@@ -26,8 +26,8 @@ pub(crate) const COLUMNS: usize = 8;
 /// Largest number of lanes of a dot product: that of `f32`.
 const MAX_LANES: usize = LANES_BYTES / size_of::<f32>();
 
-/// Calls the function `$function` with multiply-adds that are fused if the SIMD level is
-/// [`SimdLevel::Portable`].
+/// Calls `$function` with fused multiply-adds, or with separate multiplications and additions if
+/// the SIMD level is [`SimdLevel::WithoutFma`].
 macro_rules! at_current_level {
     ($function:ident($($argument:expr),*)) => {
         match SimdLevel::current() {
@@ -64,7 +64,7 @@ pub(crate) unsafe fn multiply<S: SimdScalar>(p: &RawGemm<S>, strides: (usize, us
 }
 
 /// Computes `C ← α·A·B + β·C + bias` from panels of micro-panels of [`ROWS`] rows of `A`, and of
-/// [`COLUMNS`] columns of `B`. Zeros fill the last micro-panel of either operand.
+/// [`COLUMNS`] columns of `B`. Zeros pad the last micro-panel of each operand.
 ///
 /// # Safety
 /// `p.a` and `p.b` are panels of m×k and k×n elements. `p.bias` and `p.c` are valid as [`multiply`]

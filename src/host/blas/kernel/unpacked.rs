@@ -305,12 +305,13 @@ unsafe fn multiply_tiles<V: SimdVector, const MR: usize>(
     }
 }
 
-/// Prefetches the rows of `B` that follow the block of `STREAMED_ROWS` rows at `p.b` into L1, in
-/// the two vectors from `column` on. The kernel reads these rows side by side, and the hardware prefetcher
-/// detects fewer sequences of addresses at a time than there are rows.
+/// Prefetches two vectors of columns, from `column` on, into L1. The prefetched rows of `B` follow
+/// the block of `STREAMED_ROWS` rows at `p.b`. The hardware prefetcher cannot replace this software
+/// prefetch, because it follows fewer sequences of addresses at a time than a block has rows.
 ///
-/// With 32 registers, the micro-kernel prefetches these rows while it multiplies, which made
-/// streaming slower with 16 registers (decision 49).
+/// On processors with 32 registers, the micro-kernel itself prefetches these rows in each step
+/// along k. On processors with 16 registers, prefetches in each step slowed down streaming
+/// (decision 49).
 ///
 /// # Safety
 /// The processor supports the vector type `V`.
@@ -342,7 +343,7 @@ unsafe fn multiply_columns<V: SimdVector, const MR: usize>(
         // rows.
         let start = row.min(p.m - MR);
         let tile = MicroTile { row: start, rows: row - start..MR, column, columns: 0..columns };
-        // The first tile prefetches for all tiles of the columns.
+        // Only the first tile prefetches, because all tiles read the same elements of `B`.
         let p = &RawGemm { prefetch_rows: if row == 0 { p.prefetch_rows } else { 0 }, ..*p };
         // SAFETY: the tile is within m rows and n columns, and the micro-kernel loads only columns
         // of `B` in the tile.

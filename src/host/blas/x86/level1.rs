@@ -42,9 +42,9 @@ pub(crate) fn sum(
     }
 }
 
-/// Returns whether a sum over `x` and `y` is faster with AVX2 than with AVX-512, with the same
-/// result. On Zen 5, AVX2 is faster for two operands that exceed L1 but fill less than half of L2
-/// (decision 48).
+/// Returns whether a sum over `x` and `y` is faster with AVX2 than with AVX-512. Both results are
+/// bit-identical. On Zen 5, AVX2 is faster for two operands that exceed L1 but fill less than half
+/// of L2 (decision 48).
 #[inline(always)]
 fn is_faster_with_avx2(x: &[f32], y: &[f32]) -> bool {
     // 64 KiB to 512 KiB in total.

@@ -177,7 +177,7 @@ simd_vector!(
     transpose4: transpose4_f64, transpose: transpose_f64
 );
 
-/// Returns the sum of the elements of each vector. The halves of each vector are added first.
+/// Returns the sum of the elements of each vector. First adds the two halves of each vector.
 #[inline(always)]
 fn sum4_f32([a, b, c, d]: [float32x4_t; 4]) -> [f32; 4] {
     let mut sums = [0.0; 4];

@@ -202,17 +202,19 @@ simd_fn!(mask_first_256(count: usize) -> __m256i {
 simd_fn!(mask_first_256d(count: usize) -> __m256i {
     _mm256_cmpgt_epi64(_mm256_set1_epi64x(count as i64), _mm256_setr_epi64x(0, 1, 2, 3))
 });
-// Horizontal sums add one half of two vectors at a time: a blend takes the lower half of one vector
-// and the upper half of the other, and a shuffle takes the other two halves. Unlike a shuffle, a blend
-// does not occupy the processor's shuffle unit.
+// One addition adds the two halves of vector `a`, and at the same time those of vector `b`. A blend
+// combines the lower half of `a` with the upper half of `b`, and a shuffle combines the other two
+// halves. One of the two is a blend, because a blend does not occupy the processor's shuffle unit.
 simd_fn!(
-    /// Adds the halves of `a` and `b`. The sum of `a` is in the lower half of the result.
+    /// Adds the two halves of `a`, and the two halves of `b`. The lower half of the result is the
+    /// sum for `a`, and the upper half the sum for `b`.
     add_halves_256(a: __m256, b: __m256) -> __m256 {
         _mm256_add_ps(_mm256_blend_ps::<0xf0>(a, b), _mm256_permute2f128_ps::<0x21>(a, b))
     }
 );
 simd_fn!(
-    /// Adds the halves of each 128-bit half of `a` and `b`. The sums of `a` are in the lower halves.
+    /// Adds the two halves of each 128-bit half of `a`, and of each 128-bit half of `b`. In each
+    /// 128-bit half of the result, the lower half is the sum for `a`.
     add_quarters_256(a: __m256, b: __m256) -> __m256 {
         _mm256_add_ps(_mm256_blend_ps::<0b1100_1100>(a, b), _mm256_shuffle_ps::<0x4e>(a, b))
     }
@@ -229,7 +231,8 @@ simd_fn!(sum8_256(v: [__m256; 8]) -> __m256 {{
     _mm256_add_ps(_mm256_shuffle_ps::<0x88>(a, b), _mm256_shuffle_ps::<0xdd>(a, b))
 }});
 simd_fn!(
-    /// Adds the halves of `a` and `b`. The sum of `a` is in the lower half of the result.
+    /// Adds the two halves of `a`, and the two halves of `b`. The lower half of the result is the
+    /// sum for `a`, and the upper half the sum for `b`.
     add_halves_256d(a: __m256d, b: __m256d) -> __m256d {
         _mm256_add_pd(_mm256_blend_pd::<0b1100>(a, b), _mm256_permute2f128_pd::<0x21>(a, b))
     }
@@ -336,8 +339,9 @@ transpose4!(
 transpose4_d!(transpose4_512d, __m512d, 4, _mm512_unpacklo_pd _mm512_unpackhi_pd);
 transpose4_d!(transpose4_256d, __m256d, 2, _mm256_unpacklo_pd _mm256_unpackhi_pd);
 
-/// Defines the first two steps of a horizontal sum of four vectors: adds the halves of each vector,
-/// and the halves of each sum. The 128-bit quarter `i` of the result belongs to the vector `v[i]`.
+/// Defines a function for the first two steps of the horizontal sums of four vectors. The function
+/// adds the two halves of each vector, and then the two halves of each sum. The 128-bit quarter `i`
+/// of the result is the partial sum of `v[i]`.
 macro_rules! add_quarters {
     ($name:ident, $vector:ty, $add:ident $to_f64:ident $from_f64:ident) => {
         simd_fn!($name(v: [$vector; 4]) -> $vector {{
@@ -373,7 +377,7 @@ simd_fn!(sum8_512(v: [__m512; 8]) -> __m512 {{
     let b = add_quarters_512([v[1], v[3], v[5], v[7]]);
     let pairs = _mm512_add_ps(_mm512_mask_blend_ps(0xcccc, a, b), _mm512_shuffle_ps::<0x4e>(a, b));
     let sums = _mm512_add_ps(pairs, _mm512_permute_ps::<0xb1>(pairs));
-    // Two neighbouring elements of `sums` are equal.
+    // Elements `2·i` and `2·i + 1` of `sums` both hold the sum of `v[i]`.
     let indices = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 0, 2, 4, 6, 8, 10, 12, 14);
     _mm512_permutexvar_ps(indices, sums)
 }});
