@@ -62,9 +62,9 @@ fn emulated_mul_add(a: f64, b: f64, c: f64) -> f32 {
 
 /// Returns `product + c`, rounded once to `f32`. `sum` is `product + c`, rounded to `f64`.
 ///
-/// The function rounds an inexact sum to odd. The sum rounded to odd lies halfway between two `f32` values
-/// only if the exact sum does (Boldo and Melquiond, "Emulation of a FMA and correctly rounded sums",
-/// 2008). Knuth's TwoSum algorithm computes the rounding error of the sum.
+/// The function rounds an inexact sum to odd. The sum rounded to odd lies halfway between two `f32`
+/// values only if the exact sum does (Boldo and Melquiond, "Emulation of a FMA and correctly rounded
+/// sums", 2008). Knuth's TwoSum algorithm computes the rounding error of the sum.
 #[cold]
 fn rounded_to_odd(product: f64, c: f64, sum: f64) -> f32 {
     let rest = sum - product;

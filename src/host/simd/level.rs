@@ -21,8 +21,8 @@ pub(crate) enum SimdLevel {
     /// `Avx512`, `Avx2` and `Neon`.
     Portable,
     /// SIMD level of a processor that supports none of the other levels' instruction sets, unless
-    /// the process has the limit [`SimdLimit::Portable`]. Matrix products do not emulate FMA, so
-    /// they are faster than at `Portable`, but differ in the last bits.
+    /// the process has the limit [`SimdLimit::Portable`]. Matrix products of `f32` and
+    /// `f64` do not emulate FMA, so they are faster than at `Portable`, but differ in the last bits.
     WithoutFma,
 }
 

@@ -380,7 +380,7 @@ fn check_every_kernel<S: SimdScalar>() {
                 }
             }
             assert!(
-                c == expected,
+                bits(&c) == bits(&expected),
                 "{:?} {path:?} {op:?}: result differs from multiply-adds in the order of the kernel",
                 SimdLevel::current()
             );
@@ -388,8 +388,14 @@ fn check_every_kernel<S: SimdScalar>() {
     }
 }
 
+/// Returns the bits of the elements, which tell -0 from 0, and NaN from other values.
+fn bits<T: Element>(x: &[T]) -> Vec<u64> {
+    wide(x).into_iter().map(f64::to_bits).collect()
+}
+
 /// Compares the portable level with every other level that has fused multiply-adds. The cases cover
-/// every code path that `gemm` chooses, and also batches, a bias, and matrix-vector products.
+/// every code path that `gemm` chooses, and also batches, a bias, and matrix-vector products. With
+/// β = 0, `C` is NaN, and the first row of each `A` is 0, so that products with α = -1 are -0.
 fn gemm_is_bit_identical_at_each_simd_level<T: Element>() {
     let workers = &Workers::sequential();
     let shapes = [
@@ -402,12 +408,22 @@ fn gemm_is_bit_identical_at_each_simd_level<T: Element>() {
         (1, 70, 301, No, Yes),
         (1, 70, 301, No, No),
     ];
-    for (m, n, k, trans_a, trans_b) in shapes {
+    let scalars = [(0.7, 1.3), (-1.0, 0.0)];
+    for ((m, n, k, trans_a, trans_b), (alpha, beta)) in
+        shapes.into_iter().flat_map(|shape| scalars.map(|scalars| (shape, scalars)))
+    {
         let op = Gemm::<T>::new(m, n, k).transpose(trans_a, trans_b);
-        let op = op.alpha(T::acc(0.7)).beta(T::acc(1.3));
+        let op = op.alpha(T::acc(alpha)).beta(T::acc(beta));
         let batch = GemmBatch { count: 2, stride_a: m * k, stride_b: k * n, stride_c: m * n };
-        let (a, b) = (fractions::<T>(1, 2 * m * k), fractions::<T>(2, 2 * k * n));
-        let (c0, bias) = (fractions::<T>(3, 2 * m * n), fractions::<T>(4, m));
+        let (mut a, b) = (fractions::<T>(1, 2 * m * k), fractions::<T>(2, 2 * k * n));
+        let (mut c0, bias) = (fractions::<T>(3, 2 * m * n), fractions::<T>(4, m));
+        if beta == 0.0 {
+            let step = if trans_a == No { 1 } else { m };
+            for matrix in a.chunks_mut(m * k) {
+                matrix.iter_mut().step_by(step).take(k).for_each(|a| *a = T::default());
+            }
+            c0.fill(T::from_f64(f64::NAN));
+        }
         let run = || {
             let (mut batched, mut with_bias) = (c0.clone(), c0.clone());
             gemm_batched(workers, &op, &batch, &a, &b, &mut batched).unwrap();
@@ -415,7 +431,7 @@ fn gemm_is_bit_identical_at_each_simd_level<T: Element>() {
                 let b = GemmB::Matrix(&b);
                 gemm_packed(workers, &op, &a, &b, Some(&bias), &mut with_bias).unwrap();
             }
-            (wide(&batched), wide(&with_bias))
+            (bits(&batched), bits(&with_bias))
         };
         with_level(SimdLevel::Portable, || {
             let portable = run();

@@ -70,8 +70,9 @@ pub(crate) unsafe fn multiply<S: SimdScalar>(p: &RawGemm<S>, strides: (usize, us
 /// `p.a` and `p.b` are panels of m×k and k×n elements. `p.bias` and `p.c` are valid as [`multiply`]
 /// requires.
 pub(crate) unsafe fn multiply_packed<S: SimdScalar>(p: &RawGemm<S>) {
+    debug_assert!(SimdLevel::current() != SimdLevel::WithoutFma, "`matrixmultiply` replaces this");
     // SAFETY: the caller meets the requirements of `multiply_panels`.
-    unsafe { at_current_level!(multiply_panels(p)) }
+    unsafe { multiply_panels::<_, true>(p) }
 }
 
 /// Computes `C ← α·A·Bᵀ + β·C`, in the order of the dot kernel.
@@ -226,9 +227,11 @@ unsafe fn multiply_rows<S: SimdScalar, const FUSED: bool>(p: &RawGemm<S>) {
                 let a = std::slice::from_raw_parts(p.a.add(i * p.lda + start), k);
                 let b = std::slice::from_raw_parts(p.b.add(j * p.ldb + start), k);
                 let (sum, c) = (p.alpha * dot::<S, FUSED>(a, b), p.c.add(i * p.ldc + j));
-                // The dot kernel fuses β·C with the addition only if `A` has one row.
+                // The dot kernel fuses β·C with the addition only if `A` has one row. For several
+                // rows, it adds 0 if β is 0, so that -0 becomes 0.
                 *c = match (beta.is_zero(), p.m) {
-                    (true, _) => sum,
+                    (true, 1) => sum,
+                    (true, _) => sum + S::zero(),
                     (false, 1) => mul_add::<S, FUSED>(beta, *c, sum),
                     (false, _) => sum + beta * *c,
                 };
