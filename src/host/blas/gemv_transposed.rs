@@ -109,10 +109,6 @@ fn add_rows<A: Element + Float>(
 
 /// Computes `sums ← sums + Σ xᵢ·rowᵢ` over [`ROWS`] rows of `A`, with software prefetch if
 /// `prefetch` is true.
-///
-/// The function zips eight separate rows instead of an array from `array::from_fn`. The compiler
-/// does not inline `array::from_fn` here, so the inner loop would check eight bounds for each
-/// block.
 #[inline(always)]
 fn add_row_group<A: Element + Float>(
     prefetch: bool,
@@ -120,55 +116,69 @@ fn add_row_group<A: Element + Float>(
     x: [A; ROWS],
     sums: &mut [A],
 ) {
-    let len = sums.len();
-    let [(a, rest_a), (b, rest_b), (c, rest_c), (d, rest_d)] = four_rows((rows, lda), len);
-    let [(e, rest_e), (f, rest_f), (g, rest_g), (h, rest_h)] =
-        four_rows((&rows[4 * lda..], lda), len);
+    let (upper, upper_rest) = four_rows((rows, lda), sums.len());
+    let (lower, lower_rest) = four_rows((&rows[4 * lda..], lda), sums.len());
     let (blocks, rest) = sums.as_chunks_mut();
-    let blocks = blocks.iter_mut().zip(a).zip(b).zip(c).zip(d).zip(e).zip(f).zip(g).zip(h);
-    for ((((((((sums, a), b), c), d), e), f), g), h) in blocks {
-        let rows = [a, b, c, d, e, f, g, h];
+    for ((sums, upper), lower) in blocks.iter_mut().zip(upper).zip(lower) {
         if prefetch {
-            rows.into_iter().for_each(prefetch_after);
+            upper.into_iter().chain(lower).for_each(prefetch_after);
         }
-        *sums = add_block(rows, &x, *sums);
+        *sums = add_block(upper, lower, &x, *sums);
     }
-    let rest = rest.iter_mut().zip(rest_a).zip(rest_b).zip(rest_c).zip(rest_d);
-    let rest = rest.zip(rest_e).zip(rest_f).zip(rest_g).zip(rest_h);
-    for ((((((((sum, &a), &b), &c), &d), &e), &f), &g), &h) in rest {
-        *sum = *sum + dot_pairwise(&x, [a, b, c, d, e, f, g, h]);
+    for ((sum, upper), lower) in rest.iter_mut().zip(upper_rest).zip(lower_rest) {
+        *sum = *sum + dot_pairwise(&x, upper.map(|&a| a), lower.map(|&a| a));
     }
 }
 
-/// Returns the first `len` elements of four rows of `a`: blocks of [`WIDTH`] elements, and the
-/// elements after the last block.
+/// Returns two iterators over the first `len` elements of four rows of `a`: over the blocks of
+/// [`WIDTH`] elements, and over the elements after the last block. An item of an iterator holds one
+/// block or element of each row.
+///
+/// The iterators zip slices. If a loop indexed an array of rows, the compiler would check the bounds
+/// of each row for each block.
 #[inline(always)]
-fn four_rows<A>((a, lda): (&[A], usize), len: usize) -> [(&[[A; WIDTH]], &[A]); 4] {
-    [
-        a[..len].as_chunks(),
-        a[lda..][..len].as_chunks(),
-        a[2 * lda..][..len].as_chunks(),
-        a[3 * lda..][..len].as_chunks(),
-    ]
+fn four_rows<A>(
+    (a, lda): (&[A], usize),
+    len: usize,
+) -> (impl Iterator<Item = [&[A; WIDTH]; 4]>, impl Iterator<Item = [&A; 4]>) {
+    let (a0, rest0) = a[..len].as_chunks();
+    let (a1, rest1) = a[lda..][..len].as_chunks();
+    let (a2, rest2) = a[2 * lda..][..len].as_chunks();
+    let (a3, rest3) = a[3 * lda..][..len].as_chunks();
+    (zip_four([a0, a1, a2, a3]), zip_four([rest0, rest1, rest2, rest3]))
+}
+
+#[inline(always)]
+fn zip_four<X>([a, b, c, d]: [&[X]; 4]) -> impl Iterator<Item = [&X; 4]> {
+    a.iter().zip(b).zip(c.iter().zip(d)).map(
+        #[inline(always)]
+        |((a, b), (c, d))| [a, b, c, d],
+    )
 }
 
 #[inline(always)]
 fn add_block<A: Element + Float>(
-    rows: [&[A; WIDTH]; ROWS],
+    [a, b, c, d]: [&[A; WIDTH]; 4],
+    [e, f, g, h]: [&[A; WIDTH]; 4],
     x: &[A; ROWS],
     mut sums: [A; WIDTH],
 ) -> [A; WIDTH] {
-    let [a, b, c, d, e, f, g, h] = rows;
     for i in 0..WIDTH {
-        sums[i] = sums[i] + dot_pairwise(x, [a[i], b[i], c[i], d[i], e[i], f[i], g[i], h[i]]);
+        let (upper, lower) = ([a[i], b[i], c[i], d[i]], [e[i], f[i], g[i], h[i]]);
+        sums[i] = sums[i] + dot_pairwise(x, upper, lower);
     }
     sums
 }
 
-/// Returns `Σ xᵢ·aᵢ`, added pairwise.
+/// Returns `Σ xᵢ·aᵢ`, added pairwise. `upper` and `lower` are the first and the last four aᵢ.
 #[inline(always)]
-fn dot_pairwise<A: Element + Float>(x: &[A; ROWS], a: [A; ROWS]) -> A {
-    let first_half = (a[0] * x[0] + a[1] * x[1]) + (a[2] * x[2] + a[3] * x[3]);
-    let second_half = (a[4] * x[4] + a[5] * x[5]) + (a[6] * x[6] + a[7] * x[7]);
-    first_half + second_half
+fn dot_pairwise<A: Element + Float>(x: &[A; ROWS], upper: [A; 4], lower: [A; 4]) -> A {
+    let [x0, x1, x2, x3, x4, x5, x6, x7] = *x;
+    let (upper_x, lower_x) = ([x0, x1, x2, x3], [x4, x5, x6, x7]);
+    dot_four(upper_x, upper) + dot_four(lower_x, lower)
+}
+
+#[inline(always)]
+fn dot_four<A: Element + Float>(x: [A; 4], a: [A; 4]) -> A {
+    (a[0] * x[0] + a[1] * x[1]) + (a[2] * x[2] + a[3] * x[3])
 }
