@@ -52,8 +52,31 @@ impl DType {
 }
 
 mod sealed {
-    pub trait Sealed {}
+    use super::Element;
+
+    pub trait Sealed: Sized {
+        /// Returns the entry of `values` for this element type.
+        fn entry<F: PerElement>(values: &EachElement<F>) -> &F::Of<Self>
+        where
+            Self: Element;
+    }
+
+    /// Family of types with one member for each element type, such as the types of the pointers to
+    /// a kernel's host function.
+    pub trait PerElement {
+        /// Member of the family for the element type `T`.
+        type Of<T: Element>;
+    }
+
+    /// One value for each element type.
+    pub struct EachElement<F: PerElement> {
+        pub f16: F::Of<super::f16>,
+        pub bf16: F::Of<super::bf16>,
+        pub f32: F::Of<f32>,
+        pub f64: F::Of<f64>,
+    }
 }
+pub(crate) use sealed::{EachElement, PerElement};
 
 /// Plain old data that memory can store, such as labels or pooling masks. Types that implement
 /// `FromBytes`, `IntoBytes` and `Immutable` of the crate `zerocopy` implement `Storable`.
@@ -155,8 +178,8 @@ pub(crate) const fn is_same<T: Element, S: Element>() -> bool {
 }
 
 /// Returns the entry of `values` for the element type `T`. `values` has one `V` for each element
-/// type, in the order of [`DType`]. Generic functions call `for_element_type` to select code that
-/// this crate has compiled for one element type.
+/// type, in the order of [`DType`]. If the types of the values are known at compile time,
+/// [`EachElement`] selects a value without a comparison of types.
 ///
 /// # Panics
 /// Panics if the entry of `values` for `T` does not have the type `V`.
@@ -196,8 +219,13 @@ macro_rules! compiled_for {
 pub(crate) use compiled_for;
 
 macro_rules! element {
-    ($t:ty, $acc:ty, $dtype:ident, $to_acc:expr, $from_acc:expr, $from_f64:expr, $to_f64:expr) => {
-        impl sealed::Sealed for $t {}
+    ($t:ident, $acc:ty, $dtype:ident, $to_acc:expr, $from_acc:expr, $from_f64:expr, $to_f64:expr) => {
+        impl sealed::Sealed for $t {
+            #[inline(always)]
+            fn entry<F: PerElement>(values: &EachElement<F>) -> &F::Of<Self> {
+                &values.$t
+            }
+        }
         impl Element for $t {
             type Acc = $acc;
             const DTYPE: DType = DType::$dtype;

@@ -106,16 +106,23 @@ fn scale_tasks<T: Element>(workers: &Workers, alpha: T::Acc, x: &mut [T]) {
 #[inline(always)]
 fn scale_slice<A: Element + Float>(prefetch: bool, alpha: A, x: &mut [A]) {
     #[cfg(target_arch = "x86_64")]
-    if A::DTYPE == DType::F32
-        && x86::update_in_place(
+    if A::DTYPE == DType::F32 {
+        let is_done = x86::update_in_place(
             prefetch,
             cast_slice_mut(x),
             #[inline(always)]
             move |x| cast(alpha * cast::<f32, A>(x)),
-        )
-    {
+        );
+        if !is_done {
+            rarely(move || scale_portable(prefetch, alpha, x));
+        }
         return;
     }
+    scale_portable(prefetch, alpha, x);
+}
+
+#[inline(always)]
+fn scale_portable<A: Element + Float>(prefetch: bool, alpha: A, x: &mut [A]) {
     vectorized(
         #[inline(always)]
         |_| {
@@ -205,29 +212,23 @@ pub(crate) fn axpby<T: Element>(
 #[doc(alias = "caffe_cpu_dot")]
 pub(crate) fn dot<T: Element>(workers: &Workers, x: &[T], y: &[T]) -> Result<T::Acc> {
     check_len("dot", "y", x.len(), y.len())?;
-    Ok(sum_tasks(
-        workers,
-        (x.len(), 2 * size_of_val(x)),
-        #[inline(always)]
-        |i, len, prefetch| {
-            let (x, y) = (task_slice(x, i, len), task_slice(y, i, len));
-            if const { is_wide::<T>() } {
-                return sum_slices::<T::Acc>(
-                    prefetch,
-                    cast_slice(x),
-                    cast_slice(y),
-                    |fma, sum, x, y| fma.mul_add(x, y, sum),
-                );
-            }
-            let (mut buffer_x, mut buffer_y) = (accumulator_buffer(), accumulator_buffer());
-            let mut sum = T::Acc::zero();
-            for (x, y) in x.chunks(CHUNK).zip(y.chunks(CHUNK)) {
-                let (x, y) = (widened(x, &mut buffer_x), widened(y, &mut buffer_y));
-                sum = sum + sum_slices(false, x, y, |fma, sum, x, y| fma.mul_add(x, y, sum));
-            }
-            sum
-        },
-    ))
+    let f = |fma: FmaMode, sum, x, y| fma.mul_add(x, y, sum);
+    if const { is_wide::<T>() } && x.len() <= GRAIN {
+        return Ok(sum_slices(false, cast_slice(x), cast_slice(y), f));
+    }
+    Ok(sum_tasks(workers, (x.len(), 2 * size_of_val(x)), |i, len, prefetch| {
+        let (x, y) = (task_slice(x, i, len), task_slice(y, i, len));
+        if const { is_wide::<T>() } {
+            return sum_slices(prefetch, cast_slice(x), cast_slice(y), f);
+        }
+        let (mut buffer_x, mut buffer_y) = (accumulator_buffer(), accumulator_buffer());
+        let mut sum = T::Acc::zero();
+        for (x, y) in x.chunks(CHUNK).zip(y.chunks(CHUNK)) {
+            let (x, y) = (widened(x, &mut buffer_x), widened(y, &mut buffer_y));
+            sum = sum + sum_slices(false, x, y, f);
+        }
+        sum
+    }))
 }
 
 /// Fails unless [`dot_strided`] can read `n` elements of each operand. `x` and `y` are pairs of the
@@ -383,17 +384,29 @@ fn update_wide<A: Element>(
     f: impl Fn(FmaMode, A, A) -> A + Copy,
 ) {
     #[cfg(target_arch = "x86_64")]
-    if A::DTYPE == DType::F32
-        && x86::update(
+    if A::DTYPE == DType::F32 {
+        let is_done = x86::update(
             prefetch,
             cast_slice(x),
             cast_slice_mut(y),
             #[inline(always)]
             move |x, y| cast(f(FmaMode::Hardware, cast(x), cast(y))),
-        )
-    {
+        );
+        if !is_done {
+            rarely(move || update_portable(prefetch, x, y, f));
+        }
         return;
     }
+    update_portable(prefetch, x, y, f);
+}
+
+#[inline(always)]
+fn update_portable<A: Element>(
+    prefetch: bool,
+    x: &[A],
+    y: &mut [A],
+    f: impl Fn(FmaMode, A, A) -> A + Copy,
+) {
     vectorized(
         #[inline(always)]
         move |fma| {
@@ -458,6 +471,9 @@ fn sum_elements<T: Element>(
     x: &[T],
     f: impl Fn(FmaMode, T::Acc, T::Acc, T::Acc) -> T::Acc + Copy + Send + Sync,
 ) -> T::Acc {
+    if const { is_wide::<T>() } && x.len() <= GRAIN {
+        return sum_slices(false, cast_slice(x), cast_slice(x), f);
+    }
     sum_tasks(workers, (x.len(), size_of_val(x)), |i, len, prefetch| {
         let x = task_slice(x, i, len);
         if const { is_wide::<T>() } {
@@ -497,17 +513,29 @@ fn sum_slices_signed<A: Element + Float>(
     f: impl Fn(FmaMode, A, A, A) -> A + Copy,
 ) -> A {
     #[cfg(target_arch = "x86_64")]
-    if A::DTYPE == DType::F32
-        && let Some(sum) = x86::sum(
+    if A::DTYPE == DType::F32 {
+        let sum = x86::sum(
             prefetch,
             cast_slice(x),
             cast_slice(y),
             #[inline(always)]
             |sum, x, y| cast(f(FmaMode::Hardware, cast(sum), cast(x), cast(y))),
-        )
-    {
-        return cast(sum);
+        );
+        return match sum {
+            Some(sum) => cast(sum),
+            None => rarely(move || sum_portable(prefetch, x, y, f)),
+        };
     }
+    sum_portable(prefetch, x, y, f)
+}
+
+#[inline(always)]
+fn sum_portable<A: Element + Float>(
+    prefetch: bool,
+    x: &[A],
+    y: &[A],
+    f: impl Fn(FmaMode, A, A, A) -> A + Copy,
+) -> A {
     vectorized(
         #[inline(always)]
         |fma| {
@@ -520,6 +548,15 @@ fn sum_slices_signed<A: Element + Float>(
             )
         },
     )
+}
+
+/// Calls `kernel`. `rarely` is not inlined, so that the caller need not save the registers that
+/// `kernel` uses.
+#[cfg(target_arch = "x86_64")]
+#[cold]
+#[inline(never)]
+fn rarely<R>(kernel: impl FnOnce() -> R) -> R {
+    kernel()
 }
 
 /// Accumulates `f(accumulator, xᵢ, yᵢ)` over all elements of `x` and `y`, which are equally long,

@@ -2,7 +2,7 @@
 //! of which is compiled for each level.
 
 use crate::host::simd::{fma::FmaMode, limit::SimdLimit};
-use std::sync::LazyLock;
+use std::sync::OnceLock;
 
 /// Instruction set for which a kernel is compiled.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -26,6 +26,10 @@ pub(crate) enum SimdLevel {
     WithoutFma,
 }
 
+/// Highest SIMD level, which is detected only once, because checking all processor features on
+/// every call would slow down short kernels.
+static HIGHEST: OnceLock<SimdLevel> = OnceLock::new();
+
 impl SimdLevel {
     /// Returns the SIMD level at which kernels run on this thread: the highest level, unless a test
     /// has set another level.
@@ -38,15 +42,25 @@ impl SimdLevel {
         Self::highest()
     }
 
+    /// Returns [`current`](Self::current) if the level has been detected before, or else `None`.
+    ///
+    /// A short kernel chooses its code by `known`, and calls a separate function if `known` returns
+    /// `None`. The detection of the level is a function call, before which a kernel would have to
+    /// save registers in every call.
+    #[inline(always)]
+    pub(crate) fn known() -> Option<Self> {
+        #[cfg(test)]
+        if let Some(level) = TEST_LEVEL.get() {
+            return Some(level);
+        }
+        HIGHEST.get().copied()
+    }
+
     /// Returns the highest SIMD level that the processor supports and the process's [`SimdLimit`]
     /// allows.
     #[inline(always)]
     pub(crate) fn highest() -> Self {
-        // Detect the SIMD level only once, because checking all processor features on every call
-        // would slow down short kernels.
-        static HIGHEST: LazyLock<SimdLevel> =
-            LazyLock::new(|| SimdLevel::detect(SimdLimit::of_process()));
-        *HIGHEST
+        *HIGHEST.get_or_init(|| Self::detect(SimdLimit::of_process()))
     }
 
     /// Returns the highest SIMD level that the processor supports and `limit` allows.

@@ -17,8 +17,8 @@ use std::arch::x86_64::*;
 const BLOCK: usize = LANES * ACCUMULATOR_ROWS;
 
 /// Accumulates `f(sum, xᵢ, yᵢ)` over all pairs (xᵢ, yᵢ), and returns the sum of the accumulators.
-/// Returns `None` at SIMD levels for which this file has no loop. `f(sum, 0, 0)` must return `sum`.
-/// Prefetches `x` in software if `prefetch` is true.
+/// Returns `None` at SIMD levels for which this file has no loop, and if the level has not been
+/// detected yet. `f(sum, 0, 0)` must return `sum`. Prefetches `x` in software if `prefetch` is true.
 ///
 /// # Panics
 /// Panics if the lengths of `x` and `y` differ.
@@ -29,7 +29,7 @@ pub(crate) fn sum(
     y: &[f32],
     f: impl Fn(f32, f32, f32) -> f32 + Copy,
 ) -> Option<f32> {
-    match SimdLevel::current() {
+    match SimdLevel::known()? {
         SimdLevel::Avx512 if is_faster_with_avx2(x, y) => {
             // SAFETY: AVX-512 includes AVX2 and FMA.
             Some(unsafe { sum_avx2(prefetch, x, y, f) })
@@ -69,7 +69,8 @@ fn sum_avx2(prefetch: bool, x: &[f32], y: &[f32], f: impl Fn(f32, f32, f32) -> f
 }
 
 /// `yᵢ ← f(xᵢ, yᵢ)`. Returns false, and leaves `y` unchanged, at SIMD levels for which this file
-/// has no loop. Prefetches `x` and `y` in software if `prefetch` is true.
+/// has no loop, and if the level has not been detected yet. Prefetches `x` and `y` in software if
+/// `prefetch` is true.
 ///
 /// # Panics
 /// Panics if the lengths of `x` and `y` differ.
@@ -82,7 +83,7 @@ pub(crate) fn update(
 ) -> bool {
     assert!(x.len() == y.len());
     // SAFETY: `x` and `y` are equally long, and `y` is borrowed exclusively.
-    unsafe { update_at(prefetch, x.as_ptr(), (y.as_mut_ptr(), y.len()), f) }
+    unsafe { update_at::<false>(prefetch, x.as_ptr(), (y.as_mut_ptr(), y.len()), f) }
 }
 
 /// Like [`update`], but for `yᵢ ← f(yᵢ)`.
@@ -97,7 +98,7 @@ pub(crate) fn update_in_place(
     let (y, len) = (y.as_mut_ptr(), y.len());
     // SAFETY: `y` is valid for reads and writes of `len` elements.
     unsafe {
-        update_at(
+        update_at::<true>(
             prefetch,
             y,
             (y, len),
@@ -107,11 +108,14 @@ pub(crate) fn update_in_place(
     }
 }
 
+/// Computes [`update`], or [`update_in_place`] if `IN_PLACE` is true, which then ignores `x`.
+/// `IN_PLACE` is a constant, so that the loops in place keep one address and not two.
+///
 /// # Safety
 /// `x` is valid for reads, and `y` for reads and writes, of `len` elements. `x` and `y` may be
 /// equal.
 #[inline(always)]
-unsafe fn update_at(
+unsafe fn update_at<const IN_PLACE: bool>(
     prefetch: bool,
     x: *const f32,
     (y, len): (*mut f32, usize),
@@ -120,34 +124,36 @@ unsafe fn update_at(
     // SAFETY: the features of the SIMD level were detected, and the caller guarantees that `x` and
     // `y` are valid.
     unsafe {
-        match SimdLevel::current() {
-            SimdLevel::Avx512 => update_avx512(prefetch, x, (y, len), f),
-            SimdLevel::Avx2 => update_avx2(prefetch, x, (y, len), f),
-            SimdLevel::Portable | SimdLevel::WithoutFma => return false,
+        match SimdLevel::known() {
+            Some(SimdLevel::Avx512) => update_avx512::<IN_PLACE>(prefetch, x, (y, len), f),
+            Some(SimdLevel::Avx2) => update_avx2::<IN_PLACE>(prefetch, x, (y, len), f),
+            Some(SimdLevel::Portable | SimdLevel::WithoutFma) | None => return false,
         }
     }
     true
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-unsafe fn update_avx512(
+unsafe fn update_avx512<const IN_PLACE: bool>(
     prefetch: bool,
     x: *const f32,
     (y, len): (*mut f32, usize),
     f: impl Fn(f32, f32) -> f32 + Copy,
 ) {
+    let x = if IN_PLACE { y.cast_const() } else { x };
     // SAFETY: this function is compiled for AVX-512, and the caller guarantees that `x` and `y` are
     // valid.
     unsafe { update_rows::<__m512>(prefetch, x, (y, len), f) }
 }
 
 #[target_feature(enable = "avx2,fma")]
-unsafe fn update_avx2(
+unsafe fn update_avx2<const IN_PLACE: bool>(
     prefetch: bool,
     x: *const f32,
     (y, len): (*mut f32, usize),
     f: impl Fn(f32, f32) -> f32 + Copy,
 ) {
+    let x = if IN_PLACE { y.cast_const() } else { x };
     // SAFETY: this function is compiled for AVX2, and the caller guarantees that `x` and `y` are
     // valid.
     unsafe { update_rows::<[__m256; 2]>(prefetch, x, (y, len), f) }
@@ -245,7 +251,7 @@ unsafe fn accumulate_tail<R: Row, const FIRST: usize>(
     rest_len: usize,
     f: impl Fn(f32, f32, f32) -> f32,
 ) -> [R; ACCUMULATOR_ROWS] {
-    for (row, sum) in sums.iter_mut().enumerate().skip(FIRST) {
+    for (row, sum) in (FIRST..).zip(&mut sums[FIRST..]) {
         let start = row * LANES;
         if rest_len <= start {
             break;
