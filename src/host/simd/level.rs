@@ -47,6 +47,7 @@ impl SimdLevel {
     /// A short kernel chooses its code by `known`, and calls a separate function if `known` returns
     /// `None`. The detection of the level is a function call, before which a kernel would have to
     /// save registers in every call.
+    #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     pub(crate) fn known() -> Option<Self> {
         #[cfg(test)]
