@@ -1,7 +1,8 @@
 //! Filter gradient of a convolution: a sum over all positions of all images.
 
 use crate::{
-    element::Element,
+    cast::{cast_slice, cast_slice_mut},
+    element::{Element, is_same},
     error::Result,
     host::{
         blas::gemm::{GemmB, gemm_packed},
@@ -10,6 +11,7 @@ use crate::{
             depthwise::Depthwise,
             implicit_gemm::{ImageGroup, ImplicitColumns},
             schedule::{split_workers, task_workers},
+            winograd::Winograd,
         },
         simd::accumulator::{accumulator_len, update_widened, widened},
         threads::Workers,
@@ -77,6 +79,16 @@ pub(crate) fn by_gemm<T: Element>(
     dy: &[T],
     dfilters: &mut [T],
 ) -> Result<()> {
+    if const { is_same::<T, f32>() }
+        && let Some(winograd) = Winograd::if_faster(op)
+    {
+        return winograd.accumulate_filter_gradient(
+            workers,
+            cast_slice(x),
+            cast_slice(dy),
+            cast_slice_mut(dfilters),
+        );
+    }
     let columns = ImplicitColumns::for_filter_gradients(op)?;
     let (m, n) = (columns.outputs, columns.rows());
     let (image_len, output_len) = (op.window().image_len(), op.outputs() * op.window().positions());

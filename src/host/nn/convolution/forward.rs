@@ -1,7 +1,7 @@
 //! Forward convolution, which an implicit GEMM computes as `y = filters · columns + bias`.
 
 use crate::{
-    element::Element,
+    element::{Element, is_same},
     error::Result,
     host::{
         blas::gemm::{GemmB, gemm_packed},
@@ -9,6 +9,7 @@ use crate::{
         nn::convolution::{
             implicit_gemm::{ImageGroup, ImplicitColumns},
             schedule::{activate, split_workers},
+            winograd::Winograd,
         },
         simd::accumulator::{accumulator_len, overwrite_widened, widened},
         threads::Workers,
@@ -27,6 +28,11 @@ pub(crate) fn by_gemm<T: Element>(
     activation: Option<Unary<T::Acc>>,
     y: &mut [T],
 ) -> Result<()> {
+    if const { is_same::<T::Acc, f32>() }
+        && let Some(winograd) = Winograd::if_faster(op)
+    {
+        return winograd.convolve(workers, x, filters, bias, activation, y);
+    }
     let columns = ImplicitColumns::for_outputs(op)?;
     let (image_len, output_len) = (op.window().image_len(), op.outputs() * op.window().positions());
     let (task_workers, gemm_workers) = split_workers(workers, op, columns.tasks());

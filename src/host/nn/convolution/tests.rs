@@ -72,6 +72,8 @@ fn cases() -> Vec<Convolution> {
         // Convolutions that have few positions per image, or padding wider than the image.
         convolution(70, 3, 7, 1, &square_axes(4, 3, 1, 0)),
         convolution(2, 2, 2, 1, &square_axes(1, 3, 2, 4)),
+        // A convolution by Winograd's algorithm.
+        convolution(4, 32, 32, 1, &square_axes(8, 3, 1, 1)),
         // A convolution whose im2col matrix exceeds the caches.
         convolution(2, 40, 6, 2, &square_axes(80, 4, 1, 1)),
         convolution(1, 96, 8, 1, &[axis(600, 9, 1, 4, 1)]),
@@ -91,7 +93,7 @@ fn small_cases() -> impl Iterator<Item = Convolution> {
 }
 
 /// Calls `term(i, j, k)` for each product `x[i] · filters[j]` in the definition of `y[k]`.
-fn for_each_product(op: &Convolution, mut term: impl FnMut(usize, usize, usize)) {
+pub(crate) fn for_each_product(op: &Convolution, mut term: impl FnMut(usize, usize, usize)) {
     let window = op.window();
     let (channels, outputs) = (window.channels() / op.groups(), op.outputs() / op.groups());
     let (taps, positions, plane_len) = (window.taps(), window.positions(), window.plane_len());

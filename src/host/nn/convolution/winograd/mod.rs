@@ -1,0 +1,181 @@
+//! Winograd's algorithm F(2×2, 3×3) for convolutions of `f32` with 3×3 filters and a stride of 1
+//! (Lavin and Gray 2015, arXiv:1509.09308).
+//!
+//! The outputs of a plane are divided into *tiles* of 2×2. A tile of outputs needs 36
+//! multiplications per channel by the definition, and 16 by Winograd's algorithm:
+//!
+//! ```text
+//! U = G·g·Gᵀ     16 elements of a filter g of 3×3 taps        transform_filters
+//! V = Bᵀ·d·B     16 elements of a tile d of 4×4 elements      transform_images
+//! M = Σ U ⊙ V    sum over the channels: 16 matrix products    gemm
+//! y = Aᵀ·M·A     2×2 outputs                                  transform_products
+//! ```
+//!
+//! The gradient of the filters runs the same steps backwards: `dM = A·dy·Aᵀ`, then the 16 matrix
+//! products `dU = Σ dM ⊙ V`, summed over the tiles, then `dg = Gᵀ·dU·G`. The gradient of the images is
+//! a convolution with flipped filters.
+//!
+//! A *block* is a number of rows of tiles, of one image or of all images of a task. The blocks
+//! depend on shapes alone, so results are bit-identical on any number of threads.
+//!
+//! - `transform` has the formulas of the transforms, for sixteen tiles at a time.
+//! - `tiles` transforms the tiles of images and output gradients.
+//! - `forward` computes outputs, and `backward_filters` the gradient of the filters.
+
+pub(crate) mod backward_filters;
+pub(crate) mod forward;
+pub(crate) mod tiles;
+pub(crate) mod transform;
+
+use crate::{
+    host::nn::convolution::winograd::transform::{LANES, Lanes, TILE_LEN},
+    op::{Convolution, SpatialAxis},
+};
+use std::ops::Range;
+
+/// Largest number of tiles in a block, unless a single row of tiles has more.
+const MAX_TILES: usize = 256;
+
+/// Approximate number of transformed elements in one task.
+const GRAIN: usize = 1 << 15;
+
+/// Smallest number of channels, and of output planes, of a group for which Winograd's algorithm is
+/// faster. With fewer, the transforms take as long as the saved multiplications.
+const MIN_CHANNELS: usize = 32;
+
+/// Smallest number of tiles in the batch for which the transform of the filters pays off.
+const MIN_TILES: usize = 64;
+
+/// Geometry of a convolution that Winograd's algorithm computes.
+pub(crate) struct Winograd<'a> {
+    op: &'a Convolution,
+    /// Number of image channels of one group.
+    channels: usize,
+    /// Number of output planes of one group.
+    outputs: usize,
+    input: [usize; 2],
+    pad: [usize; 2],
+    output: [usize; 2],
+    /// Numbers of rows and columns of tiles in an image.
+    tiles: [usize; 2],
+    images_per_task: usize,
+    /// Number of rows of tiles in a block.
+    rows_per_block: usize,
+}
+
+/// Rows of tiles of one image, as part of a block.
+struct ImageRows {
+    image: usize,
+    rows: Range<usize>,
+    /// Index in the block of the first tile.
+    first_tile: usize,
+}
+
+impl<'a> Winograd<'a> {
+    /// Returns the geometry of `op` if Winograd's algorithm is faster than implicit GEMM.
+    pub(crate) fn if_faster(op: &'a Convolution) -> Option<Self> {
+        Self::new(op).filter(|winograd| {
+            let tiles = winograd.tiles[0] * winograd.tiles[1];
+            let outputs = winograd.output[0] * winograd.output[1];
+            // With an odd number of rows or columns of outputs, the last tiles compute outputs that
+            // do not exist. Less than a sixth of the computed outputs may be of this kind.
+            winograd.channels.min(winograd.outputs) >= MIN_CHANNELS
+                && op.batch() * tiles >= MIN_TILES
+                && winograd.tiles[1] <= MAX_TILES
+                && 5 * 4 * tiles < 6 * outputs
+        })
+    }
+
+    /// Returns the geometry of `op`, or `None` unless `op` has 3×3 taps, a stride and a dilation of
+    /// 1, and at least one output.
+    fn new(op: &'a Convolution) -> Option<Self> {
+        let [rows, columns] = *op.window().axes() else { return None };
+        let is_suitable =
+            |axis: SpatialAxis| [axis.kernel, axis.stride, axis.dilation] == [3, 1, 1];
+        let (batch, groups) = (op.batch(), op.groups());
+        let output = [op.window().output()[0], op.window().output()[1]];
+        if !is_suitable(rows) || !is_suitable(columns) || op.output_len() == 0 {
+            return None;
+        }
+        let tiles = output.map(|len| len.div_ceil(2));
+        let max_images = (MAX_TILES / (tiles[0] * tiles[1])).clamp(1, batch);
+        let images_per_task = batch.div_ceil(batch.div_ceil(max_images));
+        let rows_per_block = match images_per_task {
+            1 => (MAX_TILES / tiles[1]).clamp(1, tiles[0]),
+            images => images * tiles[0],
+        };
+        Some(Self {
+            op,
+            channels: op.window().channels() / groups,
+            outputs: op.outputs() / groups,
+            input: [rows.input, columns.input],
+            pad: [rows.pad, columns.pad],
+            output,
+            tiles,
+            images_per_task,
+            rows_per_block,
+        })
+    }
+
+    /// Returns the blocks of a task of `images` images, as ranges of rows of tiles.
+    fn blocks(&self, images: usize) -> impl Iterator<Item = Range<usize>> {
+        let (rows, step) = (images * self.tiles[0], self.rows_per_block);
+        (0..rows).step_by(step).map(move |start| start..rows.min(start + step))
+    }
+
+    /// Returns the parts of `block` that lie in one image each.
+    fn image_rows(&self, block: &Range<usize>) -> impl Iterator<Item = ImageRows> {
+        let (tile_rows, block) = (self.tiles[0], block.clone());
+        let columns = self.tiles[1];
+        (block.start / tile_rows..block.end.div_ceil(tile_rows)).map(move |image| {
+            let rows =
+                (image * tile_rows).max(block.start)..((image + 1) * tile_rows).min(block.end);
+            let first_tile = (rows.start - block.start) * columns;
+            ImageRows {
+                image,
+                rows: rows.start - image * tile_rows..rows.end - image * tile_rows,
+                first_tile,
+            }
+        })
+    }
+
+    /// Returns the number of tiles in the largest block.
+    fn block_tiles(&self) -> usize {
+        self.rows_per_block * self.tiles[1]
+    }
+
+    /// Returns the distance between the 16 rows of a channel in a block of transformed tiles. A
+    /// store of a vector that starts in one row never reaches the next row.
+    fn tile_stride(&self) -> usize {
+        (self.block_tiles() + LANES - 1).next_multiple_of(LANES)
+    }
+
+    /// Returns the distance between channels in a block of transformed tiles.
+    fn channel_stride(&self) -> usize {
+        TILE_LEN * self.tile_stride() + LANES
+    }
+
+    /// Returns the distance between output planes in the transformed filters.
+    fn filter_stride(&self) -> usize {
+        TILE_LEN * self.channels + LANES
+    }
+
+    /// Returns the number of channels in one task of a transform.
+    fn channels_per_task(&self) -> usize {
+        (GRAIN / self.channel_stride()).max(1)
+    }
+
+    /// Returns the number of columns of a phase of an image.
+    fn phase_width(&self) -> usize {
+        (self.tiles[1] + 1).next_multiple_of(LANES)
+    }
+}
+
+/// Returns the [`LANES`] elements of `x` that start at `start`.
+#[inline(always)]
+fn lanes(x: &[f32], start: usize) -> &Lanes {
+    x[start..start + LANES].try_into().expect("a slice of LANES elements")
+}
+
+#[cfg(test)]
+mod tests;

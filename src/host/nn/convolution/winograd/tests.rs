@@ -1,0 +1,178 @@
+//! Tests that compare Winograd's algorithm with the definition of convolution.
+
+use super::*;
+use crate::{
+    host::{
+        nn::convolution::tests::for_each_product,
+        simd::level::{with_each_fused_level, with_each_simd_level},
+        testing::{fractions, integers, nan, threads, wide},
+        threads::Workers,
+    },
+    op::Window,
+};
+
+/// Returns a convolution of 3×3 taps over images of `input` elements.
+fn convolution(
+    [batch, channels, outputs, groups]: [usize; 4],
+    input: [usize; 2],
+    pad: [usize; 2],
+) -> Convolution {
+    let axis = |i: usize| SpatialAxis { pad: pad[i], ..SpatialAxis::new(input[i], 3) };
+    let window = Window::new(channels, &[axis(0), axis(1)]).unwrap();
+    Convolution::new(batch, outputs, groups, window).unwrap()
+}
+
+/// Convolutions with every padding from 0 to 3, groups, and even and odd numbers of outputs: a
+/// single output, tasks of several images, several blocks per image, and rows of more tiles than a
+/// vector and than a block contain.
+fn cases() -> Vec<Convolution> {
+    vec![
+        convolution([1, 1, 1, 1], [3, 3], [0, 0]),
+        convolution([1, 3, 2, 1], [1, 1], [1, 1]),
+        convolution([3, 2, 5, 1], [4, 3], [0, 1]),
+        convolution([2, 3, 4, 1], [5, 8], [2, 0]),
+        convolution([2, 4, 6, 2], [7, 7], [1, 2]),
+        convolution([1, 2, 3, 1], [2, 6], [3, 3]),
+        convolution([7, 17, 18, 1], [13, 13], [1, 1]),
+        convolution([5, 34, 32, 2], [14, 15], [1, 1]),
+        convolution([3, 2, 3, 1], [40, 45], [1, 1]),
+        convolution([2, 2, 2, 1], [4, 600], [1, 0]),
+    ]
+}
+
+/// Returns `y`, `dfilters` and the sums of their terms' magnitudes, by the definition in `f64`.
+fn definition(op: &Convolution, x: &[f32], filters: &[f32], dy: &[f32]) -> [Vec<f64>; 4] {
+    let (x, filters, dy) = (wide(x), wide(filters), wide(dy));
+    let [mut y, mut y_sizes] = [vec![0.0; dy.len()], vec![0.0; dy.len()]];
+    let [mut df, mut df_sizes] = [vec![0.0; filters.len()], vec![0.0; filters.len()]];
+    for_each_product(op, |i, j, k| {
+        y[k] += x[i] * filters[j];
+        y_sizes[k] += (x[i] * filters[j]).abs();
+        df[j] += x[i] * dy[k];
+        df_sizes[j] += (x[i] * dy[k]).abs();
+    });
+    [y, y_sizes, df, df_sizes]
+}
+
+/// Returns `y` and `dfilters` as computed by Winograd's algorithm.
+fn by_winograd(
+    workers: &Workers,
+    op: &Convolution,
+    x: &[f32],
+    filters: &[f32],
+    dy: &[f32],
+) -> [Vec<f32>; 2] {
+    let winograd = Winograd::new(op).unwrap();
+    let (mut y, mut df) = (nan(op.output_len()), vec![0.0; op.filter_len()]);
+    winograd.convolve(workers, x, filters, None, None, &mut y).unwrap();
+    winograd.accumulate_filter_gradient(workers, x, dy, &mut df).unwrap();
+    [y, df]
+}
+
+/// The transforms multiply by ½ and ¼ only, so results on small integers are exact.
+#[test]
+fn winograd_of_integers_is_exact_at_every_simd_level() {
+    for op in cases() {
+        let x = integers(1, op.input_len());
+        let filters = integers(2, op.filter_len());
+        let dy = integers(3, op.output_len());
+        let [want_y, _, want_df, _] = definition(&op, &x, &filters, &dy);
+        with_each_simd_level(|| {
+            let [y, df] = by_winograd(&Workers::sequential(), &op, &x, &filters, &dy);
+            assert_eq!(wide(&y), want_y, "y of {op:?}");
+            assert_eq!(wide(&df), want_df, "dfilters of {op:?}");
+        });
+    }
+}
+
+#[test]
+fn winograd_is_bit_identical_on_any_number_of_threads_and_at_every_fused_level() {
+    for op in cases() {
+        let x = fractions(1, op.input_len());
+        let filters = fractions(2, op.filter_len());
+        let dy = fractions(3, op.output_len());
+        let [one, two, three] =
+            threads().map(|workers| by_winograd(&workers, &op, &x, &filters, &dy));
+        assert!(one == two && one == three, "{op:?}");
+        with_each_fused_level(|| {
+            assert!(one == by_winograd(&Workers::sequential(), &op, &x, &filters, &dy), "{op:?}");
+        });
+    }
+}
+
+/// The direct algorithm rounds once per term, so its error is at most 2⁻²⁴ of the sum of the
+/// magnitudes of all terms, times the number of terms. The errors of Winograd's algorithm on random
+/// operands must stay below a quarter of this bound.
+#[test]
+fn errors_of_winograd_stay_below_the_bound_of_the_direct_algorithm() {
+    for op in [
+        convolution([2, 32, 32, 1], [13, 13], [1, 1]),
+        convolution([1, 128, 32, 1], [14, 14], [1, 1]),
+    ] {
+        let filters = fractions(2, op.filter_len());
+        let dy = fractions(3, op.output_len());
+        let signed: Vec<f32> = fractions(1, op.input_len());
+        // ReLU sets half of the operands to zero.
+        let rectified: Vec<f32> = signed.iter().map(|x| x.max(0.0)).collect();
+        for x in [signed, rectified] {
+            let [y, y_sizes, df, df_sizes] = definition(&op, &x, &filters, &dy);
+            let [got_y, got_df] = by_winograd(&Workers::sequential(), &op, &x, &filters, &dy);
+            let max_error = |got: &[f32], want: &[f64], sizes: &[f64]| {
+                let errors = got.iter().zip(want).zip(sizes);
+                errors.fold(0.0, |max: f64, ((got, want), size)| {
+                    max.max((f64::from(*got) - want).abs() / size)
+                })
+            };
+            let rounding = 2f64.powi(-24);
+            let terms = 9 * op.window().channels();
+            let error = max_error(&got_y, &y, &y_sizes);
+            assert!(error < 0.25 * terms as f64 * rounding, "y of {op:?}: {error:e}");
+            let terms = op.batch() * op.window().positions();
+            let error = max_error(&got_df, &df, &df_sizes);
+            assert!(error < 0.25 * terms as f64 * rounding, "dfilters of {op:?}: {error:e}");
+        }
+    }
+}
+
+/// An output of F(2×2, 3×3) depends only on the elements of its own window, so NaN does not spread
+/// to other outputs, and a window of zeros gives exactly zero.
+#[test]
+fn nan_and_zeros_affect_the_same_outputs_as_in_the_definition() {
+    let op = convolution([1, 32, 32, 1], [14, 15], [1, 1]);
+    let filters: Vec<f32> = fractions(2, op.filter_len());
+    let dy = vec![0.0; op.output_len()];
+    for special in [f32::NAN, f32::INFINITY, 3.0] {
+        for at in [0, 16, 97, 209] {
+            let mut x = vec![0.0; op.input_len()];
+            x[at] = special;
+            let mut in_window = vec![false; op.output_len()];
+            for_each_product(&op, |i, _, k| in_window[k] |= i == at);
+            let [y, _] = by_winograd(&Workers::sequential(), &op, &x, &filters, &dy);
+            for (y, in_window) in y.iter().zip(in_window) {
+                assert_eq!(*y != 0.0, in_window, "{special} at {at}");
+                assert_eq!(y.is_finite(), !in_window || special.is_finite());
+            }
+        }
+    }
+}
+
+#[test]
+fn the_choice_depends_on_channels_outputs_and_tiles() {
+    let is_chosen = |op: &Convolution| Winograd::if_faster(op).is_some();
+    assert!(is_chosen(&convolution([10, 256, 384, 1], [13, 13], [1, 1])));
+    assert!(is_chosen(&convolution([10, 384, 256, 2], [13, 13], [1, 1])));
+    assert!(is_chosen(&convolution([4, 32, 32, 1], [8, 8], [1, 1])));
+    // Few channels, outputs or tiles, and tiles of which a quarter of the outputs is unused.
+    assert!(!is_chosen(&convolution([10, 16, 64, 1], [13, 13], [1, 1])));
+    assert!(!is_chosen(&convolution([10, 64, 16, 1], [13, 13], [1, 1])));
+    assert!(!is_chosen(&convolution([1, 256, 384, 1], [13, 13], [1, 1])));
+    assert!(!is_chosen(&convolution([10, 192, 384, 1], [7, 7], [1, 1])));
+    for changed in [
+        SpatialAxis { stride: 2, ..SpatialAxis::new(28, 3) },
+        SpatialAxis { dilation: 2, ..SpatialAxis::new(28, 3) },
+        SpatialAxis::new(28, 5),
+    ] {
+        let window = Window::new(64, &[changed, SpatialAxis::new(28, 3)]).unwrap();
+        assert!(!is_chosen(&Convolution::new(10, 64, 1, window).unwrap()));
+    }
+}

@@ -1,0 +1,152 @@
+//! Transforms of planes into blocks of tiles.
+//!
+//! In a block, each channel has 16 rows, one for each element of a transformed tile. A row has one
+//! column per tile, so the 16 matrix products of a block read and write rows of the block.
+//!
+//! A plane's rows are first split into *phases*, the elements in even and those in odd columns, so
+//! that the elements of neighbouring tiles are contiguous.
+
+use crate::host::{
+    cache::scratch::with_scratch,
+    nn::convolution::winograd::{
+        ImageRows, Winograd, lanes,
+        transform::{LANES, Lanes, TILE_LEN, transform_image, transform_output_gradient},
+    },
+    simd::vectorized,
+    threads::Workers,
+};
+use std::{array::from_fn, ops::Range};
+
+/// Planes of images or of output gradients.
+struct Planes<'a> {
+    x: &'a [f32],
+    /// Number of planes in one group of channels.
+    channels: usize,
+    /// Numbers of rows and columns of a plane.
+    extents: [usize; 2],
+    /// Numbers of rows and columns of zeros before the first row and column.
+    pad: [usize; 2],
+}
+
+impl Winograd<'_> {
+    /// Writes the transformed tiles of the images `x` in `block` to `v`.
+    pub(crate) fn transform_images(
+        &self,
+        workers: &Workers,
+        group: usize,
+        block: &Range<usize>,
+        x: &[f32],
+        v: &mut [f32],
+    ) {
+        let (channels, extents, pad) = (self.channels, self.input, self.pad);
+        let planes = Planes { x, channels, extents, pad };
+        self.transform_planes(workers, group, block, &planes, transform_image, v);
+    }
+
+    /// Writes the transformed tiles of the output gradients `dy` in `block` to `dm`.
+    pub(crate) fn transform_output_gradients(
+        &self,
+        workers: &Workers,
+        group: usize,
+        block: &Range<usize>,
+        dy: &[f32],
+        dm: &mut [f32],
+    ) {
+        let (channels, extents) = (self.outputs, self.output);
+        let planes = Planes { x: dy, channels, extents, pad: [0, 0] };
+        self.transform_planes(workers, group, block, &planes, transform_output_gradient, dm);
+    }
+
+    /// Writes to `tiles` the results of `transform` for the tiles of `block`. Each tile reads
+    /// `ROWS` rows and up to four columns of a plane.
+    fn transform_planes<const ROWS: usize>(
+        &self,
+        workers: &Workers,
+        group: usize,
+        block: &Range<usize>,
+        planes: &Planes,
+        transform: impl Fn([[&Lanes; 4]; ROWS]) -> [Lanes; TILE_LEN] + Sync,
+        tiles: &mut [f32],
+    ) {
+        let (stride, width) = (self.channel_stride(), self.phase_width());
+        let channels_per_task = self.channels_per_task();
+        let plane_len = planes.extents[0] * planes.extents[1];
+        let rows = 2 * self.tiles[0].min(self.rows_per_block) + ROWS - 2;
+        workers.for_each_chunk(tiles, channels_per_task * stride, |task, tiles| {
+            let channels = task * channels_per_task..;
+            with_scratch((rows + 1) * 2 * width + LANES, |scratch: &mut [f32]| {
+                let (line, phases) = scratch.split_at_mut(2 * width);
+                vectorized(
+                    #[inline(always)]
+                    |_| {
+                        line.fill(0.0);
+                        for (channel, tiles) in channels.zip(tiles.chunks_exact_mut(stride)) {
+                            for part in self.image_rows(block) {
+                                let images = part.image * self.op.groups() + group;
+                                let plane = images * planes.channels + channel;
+                                let x = &planes.x[plane * plane_len..][..plane_len];
+                                let rows = 2 * part.rows.start..2 * part.rows.end + ROWS - 2;
+                                planes.load_phases(x, rows, line, phases);
+                                self.transform_rows(&part, phases, &transform, tiles);
+                            }
+                        }
+                    },
+                );
+            });
+        });
+    }
+
+    /// Writes to `tiles` the results of `transform` for the tiles of `part`.
+    #[inline(always)]
+    fn transform_rows<const ROWS: usize>(
+        &self,
+        part: &ImageRows,
+        phases: &[f32],
+        transform: &impl Fn([[&Lanes; 4]; ROWS]) -> [Lanes; TILE_LEN],
+        tiles: &mut [f32],
+    ) {
+        let (width, columns, stride) = (self.phase_width(), self.tiles[1], self.tile_stride());
+        for row in 0..part.rows.len() {
+            for column in (0..columns).step_by(LANES) {
+                let elements = from_fn(
+                    #[inline(always)]
+                    |r| {
+                        let even = (2 * row + r) * 2 * width + column;
+                        let odd = even + width;
+                        [even, odd, even + 1, odd + 1].map(|start| lanes(phases, start))
+                    },
+                );
+                let first = part.first_tile + row * columns + column;
+                // The elements after the last tile of a row are overwritten by the next row.
+                for (i, elements) in transform(elements).iter().enumerate() {
+                    tiles[i * stride + first..][..LANES].copy_from_slice(elements);
+                }
+            }
+        }
+    }
+}
+
+impl Planes<'_> {
+    /// Writes the phases of the rows `rows` of the padded plane `x` to `phases`. `line` has as many
+    /// elements as the phases of a row, and all elements outside the plane's columns are zero.
+    #[inline(always)]
+    fn load_phases(&self, x: &[f32], rows: Range<usize>, line: &mut [f32], phases: &mut [f32]) {
+        let columns = self.extents[1];
+        for (row, phases) in rows.zip(phases.chunks_exact_mut(line.len())) {
+            let row = row.wrapping_sub(self.pad[0]);
+            if row >= self.extents[0] {
+                phases.fill(0.0);
+                continue;
+            }
+            line[self.pad[1]..][..columns].copy_from_slice(&x[row * columns..][..columns]);
+            let (even, odd) = phases.split_at_mut(line.len() / 2);
+            let phases = even.chunks_exact_mut(LANES).zip(odd.chunks_exact_mut(LANES));
+            for (pairs, (even, odd)) in line.chunks_exact(2 * LANES).zip(phases) {
+                for lane in 0..LANES {
+                    even[lane] = pairs[2 * lane];
+                    odd[lane] = pairs[2 * lane + 1];
+                }
+            }
+        }
+    }
+}
