@@ -17,7 +17,7 @@ use proptest::prelude::*;
 
 const TRANSPOSES: [(Transpose, Transpose); 4] = [(No, No), (No, Yes), (Yes, No), (Yes, Yes)];
 
-const SHAPES: [(usize, usize, usize); 21] = [
+const SHAPES: [(usize, usize, usize); 22] = [
     (0, 3, 3),
     (3, 0, 3),
     (3, 3, 0),
@@ -44,6 +44,8 @@ const SHAPES: [(usize, usize, usize); 21] = [
     // Dot products in several blocks of k, and a single row of dot products.
     (3, 9, 2100),
     (1, 19, 320),
+    // Dot products in tiles of five columns, which overlap.
+    (6, 9, 70),
 ];
 
 /// Returns each small GEMM shape with all four combinations of transposes, but each large shape
@@ -177,7 +179,14 @@ pub(crate) fn gemm_is_bit_identical_on_any_number_of_threads<T: Element>() {
 
 pub(crate) fn batched_gemm_of_integers_is_exact<T: Element>() {
     let workers = threads();
-    let shapes = [(3, 4, 5, 7, 0), (1, 1, 1, 2, 1), (20, 30, 10, 40, 3), (130, 120, 140, 3, 0)];
+    // The threads share each GEMM of the last batch, and divide the GEMMs of the batch before it.
+    let shapes = [
+        (3, 4, 5, 7, 0),
+        (1, 1, 1, 2, 1),
+        (20, 30, 10, 40, 3),
+        (20, 64, 25, 70, 0),
+        (130, 120, 140, 3, 0),
+    ];
     for (m, n, k, count, gap) in shapes {
         for (stride_a, stride_b) in [(m * k + gap, k * n), (0, k * n + gap), (m * k, 0)] {
             let batch = GemmBatch { count, stride_a, stride_b, stride_c: m * n + gap };

@@ -11,7 +11,7 @@ use crate::host::{
     blas::kernel::args::{RawGemm, unaligned_prefix},
     simd::vector::SimdVector,
 };
-use num_traits::{One, Zero};
+use num_traits::{Float, One, Zero};
 use std::ops::Range;
 
 /// Size in bytes of the lanes in which one element of `C` is accumulated.
@@ -83,6 +83,9 @@ pub(crate) unsafe fn gemm_dot<V: SimdVector>(p: &RawGemm<V::Scalar>) {
                     ..*p
                 };
                 match (V::HAS_32_REGISTERS, block.m, block.n) {
+                    (true, 4.., 5..) if block.n.div_ceil(5) * 5 <= block.n.div_ceil(4) * 4 => {
+                        multiply_tiles::<V, 4, 5>(&block);
+                    }
                     (true, 4.., 4..) => multiply_tiles::<V, 4, 4>(&block),
                     (false, 2.., 4..) => multiply_tiles::<V, 2, 4>(&block),
                     (_, _, 4..) => multiply_tiles::<V, 1, 4>(&block),
@@ -332,27 +335,60 @@ unsafe fn add_vectors<V: SimdVector, const ROWS: usize, const PREFETCH: bool>(
 /// The requirements of [`gemm_dot`] hold, m is at least `MR`, and n is at least `NR`.
 #[inline(always)]
 unsafe fn multiply_tiles<V: SimdVector, const MR: usize, const NR: usize>(p: &RawGemm<V::Scalar>) {
-    for row in (0..p.m).step_by(MR) {
-        let first_row = row.min(p.m - MR);
-        for column in (0..p.n).step_by(NR) {
-            let first_column = column.min(p.n - NR);
+    let row_tiles = p.m.div_ceil(MR);
+    for (column_tile, column) in (0..p.n).step_by(NR).enumerate() {
+        let first_column = column.min(p.n - NR);
+        for i in 0..row_tiles {
+            // Alternate between ascending and descending rows, so that a tile reads the rows of `A`
+            // that the preceding tiles have left in L1.
+            let row_tile = if column_tile % 2 == 0 { i } else { row_tiles - 1 - i };
+            let row = row_tile * MR;
+            let first_row = row.min(p.m - MR);
+            // Only the last tile prefetches, because all tiles read the same rows of `B`.
+            let prefetch_rows = if i + 1 == row_tiles { NR } else { 0 };
             // SAFETY: the tile is within the m rows of `A` and `C`, and the n rows of `B`.
             unsafe {
-                let sums = dot_tile::<V, MR, NR>(p, first_row, first_column);
-                for (i, sums) in sums.iter().enumerate().skip(row - first_row) {
-                    for (j, &sum) in sums.iter().enumerate().skip(column - first_column) {
-                        let c = p.c.add((first_row + i) * p.ldc + first_column + j);
-                        let scaled_c =
-                            if p.beta.is_zero() { V::Scalar::zero() } else { p.beta * *c };
-                        *c = p.alpha * sum + scaled_c;
-                    }
+                let sums = dot_tile::<V, MR, NR>(p, first_row, first_column, prefetch_rows);
+                let c = p.c.add(first_row * p.ldc + first_column);
+                if (row, column) == (first_row, first_column) {
+                    // Constant ranges let the compiler unroll the loops.
+                    add_to_c(&sums, 0..MR, 0..NR, p.beta, (c, p.ldc));
+                } else {
+                    let (rows, columns) = (row - first_row..MR, column - first_column..NR);
+                    add_to_c(&sums, rows, columns, p.beta, (c, p.ldc));
                 }
             }
         }
     }
 }
 
-/// Returns the dot products of `MR` rows of `A` with `NR` rows of `B`.
+/// Computes `C ← sums + β·C` for the given rows and columns of a tile of `C`, whose first element is
+/// at `c`.
+///
+/// # Safety
+/// The rows and columns are within `sums`, and are valid for reads and writes in `C`.
+#[inline(always)]
+unsafe fn add_to_c<S: Float, const MR: usize, const NR: usize>(
+    sums: &[[S; NR]; MR],
+    rows: Range<usize>,
+    columns: Range<usize>,
+    beta: S,
+    (c, ldc): (*mut S, usize),
+) {
+    for i in rows {
+        for j in columns.clone() {
+            // SAFETY: the caller guarantees that the element is valid.
+            unsafe {
+                let c = c.add(i * ldc + j);
+                let scaled_c = if beta.is_zero() { S::zero() } else { beta * *c };
+                *c = sums[i][j] + scaled_c;
+            }
+        }
+    }
+}
+
+/// Returns α times the dot products of `MR` rows of `A` with `NR` rows of `B`. Prefetches the
+/// elements of `B` that are `prefetch_rows` rows after the elements that it reads.
 ///
 /// # Safety
 /// The requirements of [`gemm_dot`] hold, `row + MR` is at most m, and `column + NR` is at most n.
@@ -361,6 +397,7 @@ unsafe fn dot_tile<V: SimdVector, const MR: usize, const NR: usize>(
     p: &RawGemm<V::Scalar>,
     row: usize,
     column: usize,
+    prefetch_rows: usize,
 ) -> [[V::Scalar; NR]; MR] {
     // SAFETY: the whole vectors and the remaining `tail_len` elements are the k elements of each
     // row.
@@ -379,8 +416,9 @@ unsafe fn dot_tile<V: SimdVector, const MR: usize, const NR: usize>(
                 for (j, y) in y.iter_mut().enumerate() {
                     *y = V::load(b.add(j * p.ldb));
                     // Prefetch the rows of the next tile, because the hardware prefetcher must
-                    // detect the access pattern of each row anew.
-                    V::prefetch(b.wrapping_add((j + NR) * p.ldb));
+                    // detect the access pattern of each row anew. A distance of 0 costs less than a
+                    // branch.
+                    V::prefetch(b.wrapping_add((j + prefetch_rows) * p.ldb));
                 }
                 for (i, sums) in lane_sums.iter_mut().enumerate() {
                     let x = V::load(a.add(i * p.lda));
@@ -407,19 +445,25 @@ unsafe fn dot_tile<V: SimdVector, const MR: usize, const NR: usize>(
         }
         let [first, second, third, fourth] = groups;
         let mut sums = [[V::Scalar::zero(); NR]; MR];
-        for (i, sums) in sums.iter_mut().enumerate() {
-            let mut lanes = [V::splat(V::Scalar::zero()); NR];
-            for (j, lane) in lanes.iter_mut().enumerate() {
-                *lane =
+        let sums_at_once = if V::WIDTH >= 8 { 8 } else { 4 };
+        for (i, sums) in sums.as_flattened_mut().chunks_mut(sums_at_once).enumerate() {
+            // The indices are constants, so that the compiler keeps the vectors in registers.
+            let mut vectors = [V::splat(V::Scalar::zero()); 8];
+            for (j, vector) in vectors.iter_mut().enumerate().take(sums.len().max(4)) {
+                let index = (i * sums_at_once + j) % (MR * NR);
+                let (i, j) = (index / NR, index % NR);
+                *vector =
                     add_vectors_of_lanes([first[i][j], second[i][j], third[i][j], fourth[i][j]]);
             }
-            // The indices into `lanes` are constants, so that the compiler keeps the vectors in
-            // registers.
-            for (i, sums) in sums.chunks_mut(4).enumerate() {
-                let lane = |j: usize| lanes[(4 * i + j) % NR];
-                sums.copy_from_slice(
-                    &V::horizontal_sum4([lane(0), lane(1), lane(2), lane(3)])[..sums.len()],
-                );
+            if sums.len() > 4 {
+                let scaled_sums = V::splat(p.alpha).mul(V::horizontal_sum8(vectors));
+                scaled_sums.store_first(sums.as_mut_ptr(), sums.len());
+            } else {
+                let [a, b, c, d, ..] = vectors;
+                let group = V::horizontal_sum4([a, b, c, d]);
+                for (j, sum) in sums.iter_mut().enumerate() {
+                    *sum = p.alpha * group[j];
+                }
             }
         }
         sums
