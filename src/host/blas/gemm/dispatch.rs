@@ -11,7 +11,7 @@ use crate::{
             packing::{PackSource, StridedSource},
             unpacked::{UnpackedGemm, streaming_is_faster, unpacked_is_faster},
         },
-        cache::scratch::with_scratch,
+        cache::{cache_line::CACHE_LINE, scratch::with_scratch},
         simd::{dispatch::SimdScalar, level::SimdLevel},
     },
     op::{Gemm, Transpose},
@@ -56,8 +56,11 @@ impl GemmPath {
         unsafe {
             match self {
                 Self::Unpacked if (op.trans_a, op.trans_b) == (Transpose::Yes, Transpose::Yes) => {
-                    with_row_major(&StridedSource::for_b(op.trans_b, b, op.ldb), op, |matrix| {
-                        let op = Gemm { trans_b: Transpose::No, ldb: op.n, ..*op };
+                    let source = StridedSource::for_b(op.trans_b, b, op.ldb);
+                    // The rows of the copy start at cache-line boundaries.
+                    let ld = op.n.next_multiple_of(CACHE_LINE / size_of::<S>());
+                    with_row_major(&source, op, ld, |matrix| {
+                        let op = Gemm { trans_b: Transpose::No, ldb: ld, ..*op };
                         self.run(&op, a, matrix, c);
                     });
                 }
@@ -86,11 +89,20 @@ fn uses_matrixmultiply() -> bool {
     SimdLevel::current() == SimdLevel::WithoutFma
 }
 
-/// Calls `body` with a copy of the k×n matrix `op(B)` in row-major order. `b` supplies `op(B)`.
-fn with_row_major<S: SimdScalar>(b: &dyn PackSource<S>, op: &Gemm<S>, body: impl FnOnce(&[S])) {
-    with_scratch(panel_len(op.n, op.k, op.n), |matrix: &mut [S]| {
+/// Calls `body` with a copy of the k×n matrix `op(B)` in row-major order, whose rows are `ld`
+/// elements apart. The copy starts at a cache-line boundary. `b` supplies `op(B)`.
+fn with_row_major<S: SimdScalar>(
+    b: &dyn PackSource<S>,
+    op: &Gemm<S>,
+    ld: usize,
+    body: impl FnOnce(&[S]),
+) {
+    let max_offset = CACHE_LINE / size_of::<S>();
+    with_scratch(panel_len(ld, op.k, ld) + max_offset, |matrix: &mut [S]| {
+        let start = matrix.as_ptr().align_offset(CACHE_LINE).min(max_offset);
+        let matrix = &mut matrix[start..];
         // Packing all n columns into one micro-panel yields a matrix in row-major order.
-        b.pack(0..op.n, 0..op.k, op.n, matrix);
+        b.pack(0..op.n, 0..op.k, ld, matrix);
         body(matrix);
     });
 }
@@ -119,7 +131,7 @@ pub(crate) unsafe fn gemm_with_pack_source<S: SimdScalar>(
             let p = &RawGemm { bias, ..RawGemm::new(op, a, &[], c) };
             return gemm_in_panels(&source, Some(a_strides(op)), b, p);
         }
-        with_row_major(b, op, |matrix| {
+        with_row_major(b, op, op.n, |matrix| {
             let p = RawGemm { ldb: op.n, ..RawGemm::new(op, a, matrix, c) };
             matrixmultiply_gemm(op.trans_a, Transpose::No, &p);
         });

@@ -177,8 +177,10 @@ impl<T: Element<Acc = S>, S: SimdScalar> StridedPack<'_, T, S> {
         let (x, panel) = (x.as_ptr(), panel.as_mut_ptr());
         for first in (0..mn).step_by(panel_dim) {
             let rows = panel_dim.min(mn - first);
-            // If elements need no widening, transpose square blocks of `WIDTH`×`WIDTH` elements.
-            let square_rows = if const { is_wide::<T>() } { rows / V::WIDTH * V::WIDTH } else { 0 };
+            // If elements need no widening, transpose square blocks of `WIDTH`×`WIDTH` elements. Zeros
+            // replace missing rows.
+            let square_rows =
+                if const { is_wide::<T>() } { panel_dim / V::WIDTH * V::WIDTH } else { 0 };
             for start in (0..k).step_by(V::WIDTH) {
                 let len = V::WIDTH.min(k - start);
                 // SAFETY: the rows from `first` on hold `len` elements from `start` on. The panel
@@ -207,19 +209,21 @@ impl<T: Element<Acc = S>, S: SimdScalar> StridedPack<'_, T, S> {
             }
             for square in (0..square_rows).step_by(V::WIDTH) {
                 // SAFETY: `T` and `S` are the same type, because only elements that need no
-                // widening are transposed in square blocks. Each of the `WIDTH` source rows holds
-                // `WIDTH` elements from `start` on. The panel can hold `WIDTH` steps with one
-                // element of every source row.
+                // widening are transposed in square blocks. Each source points to `WIDTH`
+                // elements: of a row from `start` on, or zeros. The panel can hold `WIDTH` steps
+                // with one element of every source.
                 unsafe {
-                    let mut rows = [x.cast::<S>(); MAX_LANES];
-                    for (i, row) in rows.iter_mut().enumerate().take(V::WIDTH) {
-                        *row = x.add((first + square + i) * ld).cast();
-                    }
+                    let zeros = [S::zero(); MAX_LANES];
                     for start in (0..k / V::WIDTH * V::WIDTH).step_by(V::WIDTH) {
-                        let mut sources = rows;
-                        for source in sources.iter_mut().take(V::WIDTH) {
-                            *source = source.wrapping_add(start);
-                            V::prefetch(source.wrapping_add(PACK_PREFETCH_BYTES / size_of::<S>()));
+                        let mut sources = [zeros.as_ptr(); MAX_LANES];
+                        for (i, source) in sources.iter_mut().enumerate().take(V::WIDTH) {
+                            let row = square + i;
+                            if row < rows {
+                                *source = x.add((first + row) * ld + start).cast();
+                                V::prefetch(
+                                    source.wrapping_add(PACK_PREFETCH_BYTES / size_of::<S>()),
+                                );
+                            }
                         }
                         let steps = panel.add(first * k + start * panel_dim);
                         V::transpose(sources, steps.add(square), panel_dim);

@@ -393,13 +393,10 @@ simd_fn!(
     }}
 );
 simd_fn!(
-    /// Loads elements `i..i + 2` of every second row, from row `first` on.
-    load_quarters_512d(rows: &[*const f64; MAX_LANES], first: usize, i: usize) -> __m512d {{
-        let quarter = |row: usize| _mm_loadu_pd(rows[first + row].add(i));
-        let x = _mm512_castpd128_pd512(quarter(0));
-        let x = _mm512_insertf64x2::<1>(x, quarter(2));
-        let x = _mm512_insertf64x2::<2>(x, quarter(4));
-        _mm512_insertf64x2::<3>(x, quarter(6))
+    /// Loads elements `i..i + 4` of rows `row` and `row + 2`.
+    load_halves_512d(rows: &[*const f64; MAX_LANES], row: usize, i: usize) -> __m512d {{
+        let x = _mm512_castpd256_pd512(_mm256_loadu_pd(rows[row].add(i)));
+        _mm512_insertf64x4::<1>(x, _mm256_loadu_pd(rows[row + 2].add(i)))
     }}
 );
 simd_fn!(transpose_512(rows: [*const f32; MAX_LANES], p: *mut f32, stride: usize) -> () {
@@ -423,9 +420,19 @@ simd_fn!(transpose_512(rows: [*const f32; MAX_LANES], p: *mut f32, stride: usize
     }
 });
 simd_fn!(transpose_512d(rows: [*const f64; MAX_LANES], p: *mut f64, stride: usize) -> () {
-    for i in (0..8).step_by(2) {
-        let (a, b) = (load_quarters_512d(&rows, 0, i), load_quarters_512d(&rows, 1, i));
-        _mm512_storeu_pd(p.add(i * stride), _mm512_unpacklo_pd(a, b));
-        _mm512_storeu_pd(p.add((i + 1) * stride), _mm512_unpackhi_pd(a, b));
+    for i in (0..8).step_by(4) {
+        let (a, b) = (load_halves_512d(&rows, 0, i), load_halves_512d(&rows, 1, i));
+        let (c, d) = (load_halves_512d(&rows, 4, i), load_halves_512d(&rows, 5, i));
+        let (even, odd) = (_mm512_unpacklo_pd(a, b), _mm512_unpackhi_pd(a, b));
+        let (even_2, odd_2) = (_mm512_unpacklo_pd(c, d), _mm512_unpackhi_pd(c, d));
+        let rows = [
+            _mm512_shuffle_f64x2::<0x88>(even, even_2),
+            _mm512_shuffle_f64x2::<0x88>(odd, odd_2),
+            _mm512_shuffle_f64x2::<0xdd>(even, even_2),
+            _mm512_shuffle_f64x2::<0xdd>(odd, odd_2),
+        ];
+        for (j, row) in rows.into_iter().enumerate() {
+            _mm512_storeu_pd(p.add((i + j) * stride), row);
+        }
     }
 });
