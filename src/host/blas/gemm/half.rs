@@ -14,7 +14,7 @@ use crate::{
     host::{
         blas::{
             gemm::{
-                dispatch::{GemmPath, gemm_from_pack_sources},
+                dispatch::{GemmPath, gemm_from_pack_sources, gemm_with_pack_source},
                 output_tiles::OutputTiles,
                 partition::for_each_part,
             },
@@ -26,7 +26,7 @@ use crate::{
                 unpacked::unpacked_is_faster,
             },
         },
-        cache::scratch::with_scratch,
+        cache::{cache_line::L1_ALIAS_BYTES, scratch::with_scratch},
         simd::{
             dispatch::{SimdKernel, SimdScalar},
             vector::SimdVector,
@@ -47,6 +47,11 @@ const NC: usize = 1024;
 
 /// KC of the unpacked path: the number of steps along k whose elements are widened at a time.
 const KC: usize = 256;
+
+/// Largest number of elements of an `A` that a packed GEMM reads in place after it has widened all
+/// of `A`. The widened `A` takes at most a quarter of a 1 MiB L2 cache. Widening by copying is faster
+/// than transposing widened rows into panels.
+const WIDENED_A_MAX_LEN: usize = 1 << 16;
 
 /// Computes `C ← α·op(A)·op(B) + β·C` and rounds each element of `C` once. `H` and `T` must be the
 /// same 16-bit type. The caller has checked `op`, and `op.k` is not 0.
@@ -159,14 +164,26 @@ fn patch_nonfinite<H: Element<Acc = f32>>(
     }
 }
 
-/// Computes the dot products for a block of `C` from packed panels of widened elements.
+/// Computes the dot products for a block of `C` from packed panels of widened elements, or from a
+/// widened copy of `A` if the macro-kernel would read such a matrix in place.
 fn sum_packed<H: Element<Acc = f32>>(block: &HalfBlock<'_, H>, sums: &mut [f32]) {
-    let (op, m, n) = (block.op, block.rows.len(), block.columns.len());
-    let a = StridedSource::for_a(op.trans_a, block.a, op.lda);
+    let (op, m, n, k) = (block.op, block.rows.len(), block.columns.len(), block.op.k);
     let b = StridedSource::for_b(op.trans_b, block.b, op.ldb);
-    let a = SourceBlock { source: &a, first: block.rows.start };
     let b = SourceBlock { source: &b, first: block.columns.start };
-    gemm_from_pack_sources([m, n, op.k], &a, &b, sums);
+    let has_aliased_rows = (k * size_of::<f32>()).is_multiple_of(L1_ALIAS_BYTES);
+    if op.trans_a == Transpose::No && m * k <= WIDENED_A_MAX_LEN && !has_aliased_rows {
+        return with_scratch(panel_len(k, m, k), |a: &mut [f32]| {
+            widen_matrix(op.trans_a, block.a, op.lda, [&block.rows, &(0..k)], a);
+            // SAFETY: `a` has m rows of k elements, and `sums` has m·n elements and is borrowed
+            // exclusively.
+            unsafe {
+                gemm_with_pack_source(&Gemm::new(m, n, k), a, &b, None, sums.as_mut_ptr());
+            }
+        });
+    }
+    let a = StridedSource::for_a(op.trans_a, block.a, op.lda);
+    let a = SourceBlock { source: &a, first: block.rows.start };
+    gemm_from_pack_sources([m, n, k], &a, &b, sums);
 }
 
 /// Computes the dot products for a block of `C` from widened copies of `A` and `B`, which keep the
@@ -230,18 +247,42 @@ impl<H: Element<Acc = f32>> SimdKernel<f32> for WriteBack<'_, H> {
         // SAFETY: accesses end at `columns`, which is at most `ld`. Loads stay within a row of
         // `sums`, and stores stay within a row of `c`; the caller guarantees that `c` is valid.
         unsafe {
-            let (alpha, beta) = (V::splat(self.alpha), V::splat(self.beta));
+            let scalars = (self.alpha, self.beta);
+            let whole = self.columns / V::WIDTH * V::WIDTH;
             for (row, sums) in self.sums.chunks_exact(self.ld).enumerate() {
-                for column in (0..self.columns).step_by(V::WIDTH) {
-                    let count = V::WIDTH.min(self.columns - column);
-                    let c = self.c.add(row * self.ldc + column);
-                    let mut value = alpha.mul(V::load_first(sums.as_ptr().add(column), count));
-                    if self.beta != 0.0 {
-                        value = beta.mul_add(V::load_as(c, count), value);
-                    }
-                    value.store_as(c, count);
+                let (sums, c) = (sums.as_ptr(), self.c.add(row * self.ldc));
+                // A constant count lets the compiler omit the masks of whole vectors.
+                for column in (0..whole).step_by(V::WIDTH) {
+                    write_vector::<V, H>(scalars, sums.add(column), c.add(column), V::WIDTH);
+                }
+                if whole < self.columns {
+                    let count = self.columns - whole;
+                    write_vector::<V, H>(scalars, sums.add(whole), c.add(whole), count);
                 }
             }
         }
+    }
+}
+
+/// Computes `C ← α·sums + β·C` for `count` elements, at most one vector, and rounds the results to
+/// 16 bits.
+///
+/// # Safety
+/// The processor supports the vector type `V`. `sums` is valid for reads, and `c` for reads and
+/// writes, of `count` elements. `c` is not read if β is 0.
+#[inline(always)]
+unsafe fn write_vector<V: SimdVector<Scalar = f32>, H: Element<Acc = f32>>(
+    (alpha, beta): (f32, f32),
+    sums: *const f32,
+    c: *mut H,
+    count: usize,
+) {
+    // SAFETY: the caller guarantees the processor's features and the `count` elements.
+    unsafe {
+        let mut value = V::splat(alpha).mul(V::load_first(sums, count));
+        if beta != 0.0 {
+            value = V::splat(beta).mul_add(V::load_as(c, count), value);
+        }
+        value.store_as(c, count);
     }
 }
