@@ -41,7 +41,7 @@ use crate::{
                 dispatch::{GemmPath, gemm_with_pack_source},
                 half::gemm_half,
                 output_tiles::OutputTiles,
-                partition::{PARALLEL_MIN_FLOPS, a_offset, b_offset, for_each_part},
+                partition::{a_offset, b_offset, for_each_part, parallel_min_flops},
             },
             gemv::gemv,
             kernel::{
@@ -226,11 +226,13 @@ pub(crate) fn gemm_batched<T: Element>(
     };
     // GEMM results are bit-identical on any number of threads, so multithreaded GEMMs in sequence
     // give the same results as single-threaded GEMMs in parallel.
-    if op.flops() >= PARALLEL_MIN_FLOPS && batch.count < 2 * workers.count() {
+    let min_flops = parallel_min_flops::<T>();
+    if op.flops() >= min_flops && batch.count < 2 * workers.count() {
         return c.chunks_mut(stride).enumerate().try_for_each(|(i, c)| gemm_at(workers, i, c));
     }
-    let task_len = (PARALLEL_MIN_FLOPS / op.flops().max(1)).clamp(1, batch.count as u64) as usize;
-    let runs_unpacked = op.flops() < PARALLEL_MIN_FLOPS && is_unpacked(op);
+    let min_len = (min_flops / op.flops().max(1)).clamp(1, batch.count as u64) as usize;
+    let task_len = workers.even_chunk_len(batch.count, min_len, 1);
+    let runs_unpacked = op.flops() < min_flops && is_unpacked(op);
     workers.try_for_each_chunk(c, task_len * stride, |task, c| {
         let first = task * task_len;
         if runs_unpacked {

@@ -6,9 +6,11 @@ use crate::{
     op::{Gemm, Transpose},
 };
 
-/// Number of floating-point operations in a GEMM below which one thread is faster than several
-/// threads.
-pub(crate) const PARALLEL_MIN_FLOPS: u64 = 4_000_000;
+/// Returns the number of floating-point operations in a GEMM below which one thread is faster than
+/// several threads.
+pub(crate) fn parallel_min_flops<T>() -> u64 {
+    if size_of::<T>() == size_of::<f64>() { 2_000_000 } else { 4_000_000 }
+}
 
 /// Granularity, in rows or columns, of the ranges that the threads compute: a multiple of the tile
 /// size of `matrixmultiply`, so that no tile is split between threads.
@@ -22,7 +24,7 @@ pub(crate) fn for_each_part<T: Element>(
     op: &Gemm<T>,
     body: impl Fn(&Gemm<T>, usize, usize) + Sync,
 ) {
-    let parts = if op.flops() < PARALLEL_MIN_FLOPS { 1 } else { workers.count() };
+    let parts = if op.flops() < parallel_min_flops::<T>() { 1 } else { workers.count() };
     if parts == 1 {
         return body(op, 0, 0);
     }
