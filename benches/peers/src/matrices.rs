@@ -241,9 +241,71 @@ fn gemm<T: Real>(list: &mut Vec<Case>) {
     }
 }
 
+/// Type of MKL's `cblas_gemm_bf16bf16f32`, whose `C`, α and β are `f32`.
+type CblasBf16Gemm = unsafe extern "C" fn(
+    c_int,
+    c_int,
+    c_int,
+    c_int,
+    c_int,
+    c_int,
+    f32,
+    *const bf16,
+    c_int,
+    *const bf16,
+    c_int,
+    f32,
+    *mut f32,
+    c_int,
+);
+
+/// Returns a run of MKL's `bf16` GEMM without transposes, whose results are `f32`.
+fn cblas_bf16_gemm(library: &Library, op: Gemm<bf16>) -> Option<Run> {
+    // SAFETY: the function type matches MKL's interface, in which an `MKL_BF16` is 16 bits.
+    let gemm = unsafe { library.symbol::<CblasBf16Gemm>("cblas_gemm_bf16bf16f32") }?;
+    let ((a, b, _), c) = (operands(&op), Operand::zeros(op.m * op.n));
+    Some(Run::new(library.name, move || {
+        let (a, b, mut c) = (a.get(), b.get(), c.get_mut());
+        let ([m, n, k], [lda, ldb]) = ([op.m, op.n, op.k].map(|x| x as c_int), [op.lda, op.ldb]);
+        let (a, lda, b, ldb) = (a.as_ptr(), lda as c_int, b.as_ptr(), ldb as c_int);
+        // SAFETY: the operands have the lengths that `op` requires.
+        unsafe {
+            gemm(
+                ROW_MAJOR,
+                cblas(Transpose::No),
+                cblas(Transpose::No),
+                m,
+                n,
+                k,
+                op.alpha,
+                a,
+                lda,
+                b,
+                ldb,
+                op.beta,
+                c.as_mut_ptr(),
+                n,
+            );
+        }
+    }))
+}
+
+/// `[m, n, k]` of each GEMM with 16-bit elements.
+const HALF_PRECISION_SHAPES: [[usize; 3]; 9] = [
+    [32, 32, 32],
+    [64, 64, 64],
+    [128, 128, 128],
+    [256, 256, 256],
+    [512, 512, 512],
+    [1024, 1024, 1024],
+    [20, 576, 25],
+    [64, 500, 800],
+    [64, 10, 500],
+];
+
 /// Adds cases of GEMM with 16-bit elements, compared with cortado's `f32` GEMM.
 fn half_precision_gemm(list: &mut Vec<Case>) {
-    for shape @ [m, n, k] in [[128; 3], [512; 3], [1024; 3], [64, 500, 800]] {
+    for shape @ [m, n, k] in HALF_PRECISION_SHAPES {
         let work = Work::Flops(2 * (m * n * k) as u64);
         let name = name(Transpose::No, Transpose::No, shape);
         let f32_run = move |workers: &Workers| {
@@ -257,9 +319,12 @@ fn half_precision_gemm(list: &mut Vec<Case>) {
             let gemm_run = gemm_crate(workers, op, [f16::ONE, f16::ZERO], operands.clone());
             vec![cortado_gemm(workers, op, operands), f32_run(workers), gemm_run]
         }));
-        list.push(Case::new("bgemm", name, work, move |_, workers| {
+        list.push(Case::new("bgemm", name, work, move |peers, workers| {
             let op = Gemm::<bf16>::new(m, n, k);
-            vec![cortado_gemm(workers, op, operands(&op)), f32_run(workers)]
+            let mut runs = vec![cortado_gemm(workers, op, operands(&op)), f32_run(workers)];
+            let libraries = peers.libraries.iter();
+            runs.extend(libraries.filter_map(|library| cblas_bf16_gemm(library, op)));
+            runs
         }));
     }
 }
