@@ -5,7 +5,7 @@
 //! | module | contents |
 //! |---|---|
 //! | [`kernel`] | GEMM on one thread: packing, micro-kernel, macro-kernel, unpacked GEMM |
-//! | [`x86`] | AVX-512 loops of BLAS level 1, and GEMM of 16-bit elements by AMX |
+//! | [`x86`] | AVX-512 loops of BLAS level 1, and GEMM of 16-bit elements by AMX or `vdpbf16ps` |
 //! | [`level1`] | `copy`, `scal`, `axpy`, `axpby`, `dot`, `asum`, `sumsq`, `amax` |
 //! | [`gemv_transposed`], [`gemv`] | matrix-vector products |
 //! | [`gemm`] | choice of a GEMM kernel, and division of `C` among threads |
@@ -20,6 +20,7 @@
 //! | other GEMV, GEMM | loops of `kernel::portable` | `kernel` with AVX-512, AVX2 or NEON vectors | none |
 //! | packed GEMM on a processor without FMA | loops of `kernel::portable` | crate `matrixmultiply` | rounding |
 //! | 16-bit GEMM | GEMM of widened operands in `f32` | AMX GEMM, for large shapes | rounding; subnormals are zero |
+//! | `bf16` GEMM | GEMM of widened operands in `f32` | `vdpbf16ps` on AMD processors, for large shapes | subnormals are zero |
 //!
 //! On one machine, BLAS results are bit-identical for any number of threads and any alignment.
 

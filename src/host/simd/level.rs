@@ -203,8 +203,8 @@ thread_local! {
 }
 
 /// Returns whether a test has overridden the SIMD level of this thread. While a test overrides the
-/// SIMD level, AMX is disabled.
-#[cfg(all(test, target_arch = "x86_64", target_os = "linux"))]
+/// SIMD level, instructions that multiply `bf16` are disabled.
+#[cfg(all(test, target_arch = "x86_64"))]
 pub(crate) fn has_test_level() -> bool {
     TEST_LEVEL.get().is_some()
 }

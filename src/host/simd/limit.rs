@@ -18,7 +18,7 @@ pub(crate) enum SimdLimit {
     Avx2,
     /// AVX-512 F, BW, DQ and VL.
     Avx512,
-    /// All instruction sets that kernels are written for, which include AMX.
+    /// All instruction sets that kernels are written for, which include AMX and `vdpbf16ps`.
     All,
 }
 
@@ -56,7 +56,7 @@ impl SimdLimit {
 ///
 /// - `portable`: only what the compilation target guarantees; on AArch64, without the NEON kernels.
 /// - `avx2`: AVX2, FMA and F16C.
-/// - `avx512`: AVX-512, without AMX.
+/// - `avx512`: AVX-512, without AMX and the instruction `vdpbf16ps`.
 ///
 /// A limit above what the processor supports has no effect.
 ///

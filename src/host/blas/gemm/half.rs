@@ -1,13 +1,14 @@
 //! GEMM of 16-bit elements, which accumulates in `f32` and rounds each element of `C` once.
 //!
-//! Small GEMMs multiply unpacked, widened copies of the operands. Large GEMMs use AMX if the
-//! processor supports AMX; otherwise, large GEMMs widen the operands to `f32` while packing them.
+//! Large GEMMs use the processor's instructions that multiply `bf16`, if they are faster than
+//! `f32`. Otherwise, large GEMMs widen the operands to `f32` while packing them, and small GEMMs
+//! multiply unpacked, widened copies of the operands.
 
 use crate::cast::{cast_slice, cast_slice_mut};
-#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+#[cfg(target_arch = "x86_64")]
 use crate::host::blas::x86::{
-    amx,
-    amx_tile::{BLOCK_ROWS, bf16_terms},
+    bf16_tile::{BLOCK_ROWS, bf16_terms},
+    bf16_unit::{Bf16Unit, are_finite},
 };
 use crate::{
     element::Element,
@@ -20,7 +21,7 @@ use crate::{
             },
             kernel::{
                 args::convert_op,
-                blocking::panel_len,
+                blocking::{self, panel_len},
                 half_block::HalfBlock,
                 packing::{PackSource, SourceBlock, StridedSource},
                 unpacked::unpacked_is_faster,
@@ -94,20 +95,27 @@ enum HalfPath {
     Unpacked,
     /// Packed path: packing widens the operands into panels.
     Packed,
-    /// AMX path: the operands are packed into AMX tiles.
-    #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-    Amx,
+    /// Path of a unit that multiplies `bf16`: the operands are packed into tiles. `kc` is KC of the
+    /// path that `unit` replaces.
+    #[cfg(target_arch = "x86_64")]
+    Bf16 { unit: Bf16Unit, kc: usize },
 }
 
 impl HalfPath {
     /// Returns the code path that was fastest in measurements of GEMMs with shapes similar to that
     /// of `op`.
     fn choose<H: Element<Acc = f32>>(op: &Gemm<H>) -> Self {
-        #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-        if amx::is_profitable(op) {
-            return Self::Amx;
-        }
         let is_unpacked = unpacked_is_faster(&convert_op::<H, f32>(op));
+        #[cfg(target_arch = "x86_64")]
+        if let Some(unit) = Bf16Unit::choose(op) {
+            // The dot kernel adds products in lanes, and not in the order of k.
+            let adds_in_lanes =
+                is_unpacked && (op.trans_a, op.trans_b) == (Transpose::No, Transpose::Yes);
+            if !(adds_in_lanes && unit == Bf16Unit::Vdpbf16ps) {
+                let kc = if is_unpacked { KC } else { blocking::kc::<f32>(op.k) };
+                return Self::Bf16 { unit, kc };
+            }
+        }
         if is_unpacked { Self::Unpacked } else { Self::Packed }
     }
 }
@@ -121,11 +129,11 @@ fn compute_block<H: Element<Acc = f32>>(
     mut finish: impl FnMut(usize, usize, usize, &[f32]),
 ) {
     let n = block.columns.len();
-    #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-    if let HalfPath::Amx = path {
+    #[cfg(target_arch = "x86_64")]
+    if let HalfPath::Bf16 { unit, kc } = path {
         let mut widened_sums = Vec::new();
-        return amx::accumulate_block(block, |column, sums| {
-            if bf16_terms::<H>() > 1 && !amx::are_finite(sums) {
+        return unit.accumulate_block(block, kc, |column, sums| {
+            if bf16_terms::<H>() > 1 && !are_finite(sums) {
                 patch_nonfinite(block, column, sums, &mut widened_sums);
             }
             finish(column, BLOCK_ROWS.min(n - column), BLOCK_ROWS, sums);
@@ -143,7 +151,7 @@ fn compute_block<H: Element<Acc = f32>>(
 /// Replaces non-finite AMX sums in the [`BLOCK_ROWS`] columns from `column` on with sums of widened
 /// elements. If `widened_sums` is empty, first fills `widened_sums` with the sums of the whole
 /// block.
-#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+#[cfg(target_arch = "x86_64")]
 fn patch_nonfinite<H: Element<Acc = f32>>(
     block: &HalfBlock<'_, H>,
     column: usize,

@@ -12,14 +12,14 @@
 //!   ├─► Unpacked   read A and B in place ──► micro-kernel or dot kernel      kernel::unpacked
 //!   ├─► Streamed   read A and a few rows of B at a time ──► micro-kernel     kernel::unpacked
 //!   ├─► Packed     pack A and B into panels ──► micro-kernel                 kernel::macro_kernel
-//!   └─► Amx        pack A and B into tiles ──► AMX micro-kernel ──► round    x86::amx
+//!   └─► Bf16       pack A and B into tiles ──► AMX or vdpbf16ps ──► round    x86::bf16_unit
 //! ```
 //!
 //! - `Unpacked` computes GEMMs with a small `B`, or with few rows of `A` and a transposed `B`.
 //! - `Streamed` computes GEMMs with few rows of `A` and a large, untransposed `B`.
 //! - `Packed` computes all GEMMs for which no other code path is faster. On a processor without FMA,
 //!   `matrixmultiply` replaces the macro-kernel, unless a `SimdLimit` requires portable code.
-//! - `Amx` computes large GEMMs of 16-bit elements. `Unpacked` and `Packed` widen 16-bit elements
+//! - `Bf16` computes large GEMMs of 16-bit elements. `Unpacked` and `Packed` widen 16-bit elements
 //!   to `f32`. Every code path rounds each element of `C` once.
 //!
 //! GEMM results are bit-identical for any number of threads, because the code path depends on the
@@ -63,7 +63,8 @@ use num_traits::Zero;
 /// or k = 0.
 ///
 /// Sums of 16-bit elements are computed in `f32` and rounded once. On x86-64 processors with AMX,
-/// large GEMMs of `bf16` treat subnormal elements as zero and flush subnormal sums to zero.
+/// and on AMD processors with `vdpbf16ps`, large GEMMs of `bf16` treat subnormal elements as zero
+/// and flush subnormal sums to zero.
 ///
 /// # Errors
 /// Returns any error from [`Gemm::check`].

@@ -1,4 +1,4 @@
-//! GEMM of 16-bit elements with AMX, whose tile registers hold matrices of `bf16`.
+//! Products of AMX tiles, which are matrices of `bf16` in tile registers.
 //!
 //! One AMX instruction multiplies 16 rows of `A` by 16 columns of `B` over 32 steps along k. The
 //! AMX instruction adds the products to a tile of 16×16 `f32` sums of `C`. The AMX kernel computes
@@ -20,20 +20,9 @@
 #[cfg(test)]
 pub(crate) mod tests;
 
-use crate::{
-    element::{DType, Element},
-    host::{
-        blas::{
-            kernel::half_block::HalfBlock,
-            x86::{
-                amx_pack::{AmxPackSource, pack},
-                amx_tile::{BLOCK_ROWS, TILE_K, TILE_ROW_BYTES, TILE_ROWS, TILE_WORDS, bf16_terms},
-            },
-        },
-        cache::scratch::with_scratch,
-        simd::{level::SimdLevel, limit::SimdLimit, vectorized},
-    },
-    op::{Gemm, Transpose},
+use crate::host::{
+    blas::x86::bf16_tile::{BLOCK_ROWS, TILE_ROW_BYTES, TILE_ROWS, TILE_WORDS},
+    simd::{level::SimdLevel, limit::SimdLimit},
 };
 use std::{
     arch::{asm, x86_64::*},
@@ -43,46 +32,8 @@ use std::{
 /// Returns KC for elements that consist of `terms` (one or two) `bf16` terms. A micro-panel of `B`
 /// with KC steps stays in L1. For elements of two `bf16` terms, L1 also holds a micro-panel of `A`,
 /// whose tiles are loaded twice.
-const fn kc(terms: usize) -> usize {
+pub(crate) const fn kc(terms: usize) -> usize {
     if terms == 1 { 512 } else { 192 }
-}
-
-/// Number of columns of `B` that are packed at a time, so that packing reads 256 contiguous bytes
-/// of each row of `B`.
-const B_PACK_COLUMNS: usize = 4 * BLOCK_ROWS;
-
-/// Smallest number of floating-point operations at which AMX was faster in measurements than an
-/// `f32` GEMM of widened operands.
-const MIN_FLOPS: u64 = 1 << 15;
-
-/// Smallest number of elements of `C` at which AMX was faster for `bf16` in measurements than an
-/// `f32` GEMM of widened operands.
-const MIN_OUTPUTS: usize = 256;
-
-#[cfg(test)]
-thread_local! {
-    /// Whether a test has forced AMX for GEMMs of every size on this thread.
-    static ANY_SIZE: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
-}
-
-/// Returns whether AMX is available and `op` is large enough for AMX to be faster. `op` must be the
-/// whole GEMM rather than the part of one thread, so that all threads choose the same kernel.
-pub(crate) fn is_profitable<H: Element>(op: &Gemm<H>) -> bool {
-    let is_shape_efficient = match H::DTYPE {
-        DType::Bf16 => op.m * op.n >= MIN_OUTPUTS,
-        DType::F16 => useful_share(op) > 0.5,
-        _ => return false,
-    };
-    let is_large = is_shape_efficient && op.flops() >= MIN_FLOPS;
-    #[cfg(test)]
-    let is_large = (is_large || ANY_SIZE.get()) && !crate::host::simd::level::has_test_level();
-    is_large && is_available()
-}
-
-/// Returns the fraction of AMX multiplications that use matrix elements rather than padding.
-fn useful_share<H: Element>(op: &Gemm<H>) -> f64 {
-    let used_fraction = |len: usize, unit: usize| len as f64 / len.next_multiple_of(unit) as f64;
-    used_fraction(op.m, BLOCK_ROWS) * used_fraction(op.n, BLOCK_ROWS) * used_fraction(op.k, TILE_K)
 }
 
 /// Returns true if the processor has AMX for `bf16`, and if both Linux and the SIMD limit of this
@@ -132,72 +83,6 @@ fn request_permission() -> bool {
     result == 0
 }
 
-pub(crate) fn are_finite(sums: &[f32]) -> bool {
-    let max_bits = vectorized(
-        #[inline(always)]
-        |_| {
-            let mut max_bits = 0;
-            for sum in sums {
-                // Without the sign bit, the bit patterns of floating-point numbers are ordered like
-                // their absolute values.
-                max_bits = max_bits.max(sum.to_bits() << 1);
-            }
-            max_bits
-        },
-    );
-    max_bits < f32::INFINITY.to_bits() << 1
-}
-
-/// Computes the `f32` sums of `block`. Calls `finish(column, sums)` for each group of
-/// [`BLOCK_ROWS`] columns of C; `column` is the first column of the group. Each row of `sums` has
-/// [`BLOCK_ROWS`] elements.
-pub(crate) fn accumulate_block<H: Element>(
-    block: &HalfBlock<'_, H>,
-    mut finish: impl FnMut(usize, &mut [f32]),
-) {
-    let (op, m, n) = (block.op, block.rows.len(), block.columns.len());
-    let terms = bf16_terms::<H>();
-    let kc = kc(terms).min(op.k.next_multiple_of(TILE_K));
-    // Number of 32-bit words in a packed row of `A`, or in a packed column of `B`.
-    let row_words = kc / 2 * terms;
-    let (padded_m, padded_n) = (m.next_multiple_of(BLOCK_ROWS), n.next_multiple_of(BLOCK_ROWS));
-    let b_columns = B_PACK_COLUMNS.min(padded_n);
-    // If k fits in one block, the sums of a micro-panel of `B` are complete before the next
-    // micro-panel starts, so the buffer needs to hold the sums of only one micro-panel.
-    let sum_columns = if op.k > kc { padded_n } else { BLOCK_ROWS };
-    let words = (padded_m + b_columns) * row_words + sum_columns * padded_m;
-    with_scratch(words + TILE_ROW_BYTES / 4, |scratch: &mut [f32]| {
-        let aligned_start = scratch.as_ptr().align_offset(TILE_ROW_BYTES).min(TILE_ROW_BYTES / 4);
-        let (a, scratch) = scratch[aligned_start..].split_at_mut(padded_m * row_words);
-        let (b, sums) = scratch.split_at_mut(b_columns * row_words);
-        for start in (0..op.k).step_by(kc) {
-            let k = kc.min(op.k - start);
-            let (ld, k_contiguous) = (op.lda, op.trans_a == Transpose::No);
-            let (first, transpose) = ([block.rows.start, start], !k_contiguous);
-            pack(&AmxPackSource { x: block.a, ld, k_contiguous, first, mn: m, k, transpose }, a);
-            let panel = BLOCK_ROWS / 2 * terms * k.next_multiple_of(TILE_K);
-            for column in (0..n).step_by(BLOCK_ROWS) {
-                if column % B_PACK_COLUMNS == 0 {
-                    let (ld, k_contiguous) = (op.ldb, op.trans_b == Transpose::Yes);
-                    let (first, transpose) = ([block.columns.start + column, start], k_contiguous);
-                    let mn = B_PACK_COLUMNS.min(n - column);
-                    pack(
-                        &AmxPackSource { x: block.b, ld, k_contiguous, first, mn, k, transpose },
-                        b,
-                    );
-                }
-                let b = &b[column % B_PACK_COLUMNS / BLOCK_ROWS * panel..][..panel];
-                let sums = &mut sums[if op.k > kc { column * padded_m } else { 0 }..];
-                let sums = &mut sums[..padded_m * BLOCK_ROWS];
-                multiply_panels(terms, &a[..padded_m / BLOCK_ROWS * panel], b, start > 0, sums);
-                if start + k == op.k {
-                    finish(column, &mut sums[..m * BLOCK_ROWS]);
-                }
-            }
-        }
-    });
-}
-
 /// Operand of `ldtilecfg`.
 #[repr(C)]
 struct TileConfig {
@@ -221,7 +106,7 @@ const TILE_CONFIG: TileConfig = {
 /// Multiplies all micro-panels of `a` by the micro-panel `b`. Adds the products to `sums` if `add`
 /// is true, else overwrites `sums`. With two `bf16` terms per element, 32 steps along k take four
 /// tile products, ordered to reduce tile loads.
-fn multiply_panels(terms: usize, a: &[f32], b: &[f32], add: bool, sums: &mut [f32]) {
+pub(crate) fn multiply_panels(terms: usize, a: &[f32], b: &[f32], add: bool, sums: &mut [f32]) {
     let (steps, a_panels) = (b.len() / (2 * terms * TILE_WORDS), a.len() / b.len());
     assert!(
         steps > 0 && b.len() == steps * 2 * terms * TILE_WORDS && a.len() == a_panels * b.len()

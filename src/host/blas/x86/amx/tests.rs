@@ -1,20 +1,17 @@
-use super::{ANY_SIZE, is_available};
+use super::is_available;
 use crate::{
-    element::{Element, bf16, f16},
+    element::{bf16, f16},
     host::{
         Workers,
         blas::{
-            gemm::{
-                gemm,
-                tests::{
-                    batched_gemm_of_integers_is_exact,
-                    gemm_is_bit_identical_on_any_number_of_threads,
-                    gemm_of_16_bit_integers_is_exact, gemm_of_integers_is_exact, naive_gemm,
-                },
+            gemm::{gemm, tests::naive_gemm},
+            x86::{
+                bf16_pack::split_f16,
+                bf16_tile::TILE_K,
+                bf16_unit::{Bf16Unit, with_unit},
             },
-            x86::{amx_pack::split_f16, amx_tile::TILE_K},
         },
-        simd::level::{SimdLevel, with_level},
+        simd::level::SimdLevel,
         testing::{fractions, integers, threads, wide},
     },
     op::{
@@ -34,51 +31,7 @@ fn has_amx() -> bool {
 
 /// Calls `body` with AMX enabled for GEMMs of any size.
 fn with_amx_for_any_size(body: impl FnOnce()) {
-    ANY_SIZE.set(true);
-    body();
-    ANY_SIZE.set(false);
-}
-
-/// Runs the GEMM checks twice: with AMX for GEMMs of any size, and without AMX.
-fn check_gemms_of_any_size<H: Element>() {
-    let body = || {
-        gemm_of_integers_is_exact::<H>();
-        gemm_of_16_bit_integers_is_exact::<H>();
-        gemm_is_bit_identical_on_any_number_of_threads::<H>();
-        batched_gemm_of_integers_is_exact::<H>();
-    };
-    with_amx_for_any_size(body);
-    with_level(SimdLevel::highest(), body);
-}
-
-#[test]
-fn gemm_with_and_without_amx_is_exact() {
-    if !has_amx() {
-        return;
-    }
-    check_gemms_of_any_size::<bf16>();
-    check_gemms_of_any_size::<f16>();
-}
-
-#[test]
-fn amx_multiplies_every_bf16_and_flushes_subnormals() {
-    if !has_amx() {
-        return;
-    }
-    let flush_subnormal = |x: f64| if x.abs() < f64::from(f32::MIN_POSITIVE) { 0.0 } else { x };
-    let a: Vec<_> = (0..=u16::MAX).map(bf16::from_bits).collect();
-    let op = Gemm::new(a.len(), 3, 1).transpose(Yes, No);
-    let mut c = vec![bf16::default(); 3 * a.len()];
-    let ones = [bf16::from_f64(1.0); 3];
-    with_amx_for_any_size(|| gemm(&Workers::sequential(), &op, &a, &ones, &mut c).unwrap());
-    for (a, row) in a.iter().zip(c.chunks(3)) {
-        let expected = flush_subnormal(a.to_f64());
-        let is_expected = |c: &bf16| c.to_f64() == expected || c.is_nan() && expected.is_nan();
-        assert!(
-            row.iter().all(is_expected),
-            "products with {a:?}: got {row:?}, expected {expected}"
-        );
-    }
+    with_unit(Bf16Unit::Amx, body);
 }
 
 /// Multiplies every `f16` value by factors that exercise all four products of the two values'
@@ -131,26 +84,6 @@ fn every_f16_is_the_sum_of_its_bf16_terms() {
                 assert!(high == x.to_f64() || high.is_nan() && x.is_nan());
             }
         }
-    }
-}
-
-#[test]
-fn amx_keeps_nan_and_infinity_in_their_row() {
-    if !has_amx() {
-        return;
-    }
-    let (m, n, k) = (37, 35, 45);
-    let op = Gemm::new(m, n, k);
-    let b = vec![bf16::from_f64(2.0); k * n];
-    for (special, step) in [(f64::NAN, 0), (f64::INFINITY, 31), (f64::NEG_INFINITY, 44)] {
-        let mut a = integers::<bf16>(1, m * k);
-        a[36 * k + step] = bf16::from_f64(special);
-        let mut c = vec![bf16::default(); m * n];
-        with_amx_for_any_size(|| gemm(&Workers::sequential(), &op, &a, &b, &mut c).unwrap());
-        let (others, row) = c.split_at(36 * n);
-        assert!(others.iter().all(|c| c.is_finite()));
-        let is_expected = |c: f64| c == special || c.is_nan() && special.is_nan();
-        assert!(row.iter().all(|c| is_expected(c.to_f64())), "{special}: {row:?}");
     }
 }
 

@@ -1,17 +1,27 @@
-//! Packing of 16-bit operands into AMX tiles of `bf16`.
+//! Packing of 16-bit operands into tiles of pairs of `bf16`, for AMX and `vdpbf16ps`.
 
 use crate::{
     element::Element,
     host::{
-        blas::x86::amx_tile::{BLOCK_ROWS, TILE_K, TILE_ROWS, TILE_WORDS, bf16_terms},
+        blas::x86::bf16_tile::{BLOCK_ROWS, TILE_K, TILE_ROWS, TILE_WORDS, bf16_terms},
         simd::level::SimdLevel,
     },
 };
 use std::arch::x86_64::*;
 
-/// Block of an operand that is packed into AMX tiles. The block consists of `mn` rows of `op(A)`,
+/// Order of the elements of two consecutive steps along k in a 32-bit word.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum PairOrder {
+    /// The element of the first step is in the low half of the word, as in memory.
+    #[cfg(target_os = "linux")]
+    FirstLow,
+    /// The element of the first step is in the high half of the word.
+    FirstHigh,
+}
+
+/// Block of an operand that is packed into tiles. The block consists of `mn` rows of `op(A)`,
 /// or `mn` columns of `op(B)`, at `k` steps along k.
-pub(crate) struct AmxPackSource<'a, H> {
+pub(crate) struct PairSource<'a, H> {
     pub(crate) x: &'a [H],
     pub(crate) ld: usize,
     /// Whether the elements of the operand are contiguous along k, rather than along m or n.
@@ -26,6 +36,7 @@ pub(crate) struct AmxPackSource<'a, H> {
     /// tile has the row layout of a tile of `A` if the source's elements are contiguous along k,
     /// and the row layout of a tile of `B` otherwise.
     pub(crate) transpose: bool,
+    pub(crate) order: PairOrder,
 }
 
 /// Packs the source into tiles: all steps along k of the first [`TILE_ROWS`] rows or columns,
@@ -35,19 +46,22 @@ pub(crate) struct AmxPackSource<'a, H> {
 ///
 /// # Panics
 /// Panics if `source.x` or `tiles` is too short, or if the processor lacks AVX-512.
-pub(crate) fn pack<H: Element>(source: &AmxPackSource<'_, H>, tiles: &mut [f32]) {
-    let AmxPackSource { ld, k_contiguous, first: [row, step], mn, k, .. } = *source;
+pub(crate) fn pack<H: Element>(source: &PairSource<'_, H>, tiles: &mut [f32]) {
+    let PairSource { ld, k_contiguous, first: [row, step], mn, k, .. } = *source;
     let (first, end) = if k_contiguous {
         (row * ld + step, (row + mn - 1) * ld + step + k)
     } else {
         (step * ld + row, (step + k - 1) * ld + row + mn)
     };
     let len = source.x.len();
-    assert!(size_of::<H>() == 2 && end <= len, "AMX pack source: {len} elements, expected {end}");
+    assert!(
+        size_of::<H>() == 2 && end <= len,
+        "16-bit pack source: {len} elements, expected {end}"
+    );
     let words = mn.div_ceil(BLOCK_ROWS) * 2 * k.div_ceil(TILE_K) * bf16_terms::<H>() * TILE_WORDS;
-    assert!(words <= tiles.len(), "AMX tiles: {} words, expected {words}", tiles.len());
+    assert!(words <= tiles.len(), "packed tiles: {} words, expected {words}", tiles.len());
     let x = source.x[first..].as_ptr();
-    assert!(SimdLevel::highest() == SimdLevel::Avx512, "packing of AMX tiles requires AVX-512");
+    assert!(SimdLevel::highest() == SimdLevel::Avx512, "packing of pairs requires AVX-512");
     // SAFETY: the assertions show that `x` holds the source, that `tiles` holds the packed tiles,
     // and that the processor has AVX-512.
     unsafe { pack_tiles(source, x.cast(), tiles.as_mut_ptr().cast()) };
@@ -57,8 +71,8 @@ pub(crate) fn pack<H: Element>(source: &AmxPackSource<'_, H>, tiles: &mut [f32])
 /// `x` points to the first element of the source, and is valid for reads of the whole source.
 /// `tiles` is valid for writes of all packed tiles.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-unsafe fn pack_tiles<H: Element>(source: &AmxPackSource<'_, H>, x: *const u16, tiles: *mut u32) {
-    let AmxPackSource { ld, k_contiguous, mn, k, transpose, .. } = *source;
+unsafe fn pack_tiles<H: Element>(source: &PairSource<'_, H>, x: *const u16, tiles: *mut u32) {
+    let PairSource { ld, k_contiguous, mn, k, transpose, order, .. } = *source;
     let (panels, steps) = (mn.div_ceil(BLOCK_ROWS) * 2, k.div_ceil(TILE_K));
     for i in 0..panels * steps {
         // Visit the tiles in the order of their source elements in memory.
@@ -77,6 +91,11 @@ unsafe fn pack_tiles<H: Element>(source: &AmxPackSource<'_, H>, x: *const u16, t
             let tile = if transpose { transpose_words(tile) } else { tile };
             for (i, &row) in tile.iter().enumerate() {
                 let dst = dst.add(i * TILE_ROWS);
+                let row = match order {
+                    #[cfg(target_os = "linux")]
+                    PairOrder::FirstLow => row,
+                    PairOrder::FirstHigh => _mm512_rol_epi32::<16>(row),
+                };
                 if bf16_terms::<H>() == 1 {
                     _mm512_storeu_si512(dst.cast(), row);
                 } else {
