@@ -6,9 +6,12 @@
 
 use crate::cast::{cast_slice, cast_slice_mut};
 #[cfg(target_arch = "x86_64")]
-use crate::host::blas::x86::{
-    bf16_tile::{BLOCK_ROWS, bf16_terms},
-    bf16_unit::{Bf16Unit, are_finite},
+use crate::host::blas::{
+    kernel::blocking::kc,
+    x86::{
+        bf16_tile::{BLOCK_ROWS, bf16_terms},
+        bf16_unit::{Bf16Unit, are_finite},
+    },
 };
 use crate::{
     element::Element,
@@ -21,7 +24,7 @@ use crate::{
             },
             kernel::{
                 args::convert_op,
-                blocking::{self, panel_len},
+                blocking::panel_len,
                 half_block::HalfBlock,
                 packing::{PackSource, SourceBlock, StridedSource},
                 unpacked::unpacked_is_faster,
@@ -112,7 +115,7 @@ impl HalfPath {
             let adds_in_lanes =
                 is_unpacked && (op.trans_a, op.trans_b) == (Transpose::No, Transpose::Yes);
             if !(adds_in_lanes && unit == Bf16Unit::Vdpbf16ps) {
-                let kc = if is_unpacked { KC } else { blocking::kc::<f32>(op.k) };
+                let kc = if is_unpacked { KC } else { kc::<f32>(op.k) };
                 return Self::Bf16 { unit, kc };
             }
         }
