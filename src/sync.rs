@@ -17,7 +17,7 @@ pub(crate) use self::explored_cell::OnceLock;
 pub(crate) use implementation::{
     sync::{
         MutexGuard, RwLockReadGuard, RwLockWriteGuard,
-        atomic::{AtomicU8, AtomicUsize, Ordering::Relaxed},
+        atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering::Relaxed},
     },
     thread, thread_local,
 };

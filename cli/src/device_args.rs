@@ -18,7 +18,7 @@ pub(super) struct DeviceArgs {
     /// Number of the GPU to run on, or `all`; `--gpu 0` is the device cuda:0
     #[arg(long, value_name = "ID,..", value_delimiter = ',', value_parser = gpu)]
     gpu: Vec<GpuArg>,
-    /// Number of host threads; 0 means one per processor
+    /// Number of host threads; 0 means one per core that the process may use
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = threads())]
     threads: u16,
     /// GEMM on a GPU: cortado's own kernels, NVIDIA's cuBLAS or cuBLASLt; by default, cuBLASLt on a
@@ -80,7 +80,7 @@ impl DeviceArgs {
 
     /// Returns the flags of the process with the index `rank` among the `size` processes of this
     /// host. The process takes the `rank`-th of the GPUs. Without `--threads`, the process takes its
-    /// share of the processors.
+    /// share of the cores.
     ///
     /// # Errors
     /// Fails if the host has fewer GPUs than processes.
@@ -132,11 +132,11 @@ impl DeviceArgs {
 }
 
 /// Returns the number of threads for each of `size` processes on this host, so that all processes
-/// together use all processors. If `mpiexec` has bound this process to a part of the processors,
-/// returns the number of these processors.
+/// together use all cores. If `mpiexec` has bound this process to a part of the processors, returns
+/// the number of cores of these processors.
 #[cfg(feature = "mpi")]
 fn threads_per_process(size: usize) -> u16 {
-    let available = std::thread::available_parallelism().map_or(1, usize::from);
+    let available = cortado::host::default_threads();
     let read = |path| std::fs::read_to_string(path).unwrap_or_default();
     let status = read("/proc/self/status");
     let allowed = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));

@@ -31,7 +31,8 @@ pub struct CpuDevice {
 }
 
 impl CpuDevice {
-    /// Creates a device on the process-wide thread pool, with one thread per hardware thread.
+    /// Creates a device on the process-wide thread pool, which has one thread per core that the
+    /// process may use ([`default_threads`](crate::host::default_threads)).
     pub fn new() -> Self {
         Self { workers: Workers::global().clone() }
     }

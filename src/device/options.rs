@@ -64,7 +64,8 @@ impl FromStr for GemmBackend {
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeviceOptions {
-    /// Number of host threads; 0 means one per hardware thread.
+    /// Number of host threads; 0 means one per core that the process may use
+    /// ([`default_threads`](crate::host::default_threads)).
     pub threads: usize,
     /// GEMM implementation; only NVIDIA GPUs offer a choice.
     pub gemm_backend: GemmBackend,

@@ -92,5 +92,5 @@ pub(crate) use simd::fma_rate::multiply_adds;
 #[cfg(feature = "net")] // used by data
 pub(crate) use simd::vectorized;
 pub use simd::{limit_simd, simd_instruction_set};
-pub use threads::Workers;
 pub(crate) use threads::{RegionObserver, RegionWatch};
+pub use threads::{Workers, default_threads};

@@ -116,6 +116,65 @@ fn device_query_lists_devices_with_properties() {
     folder.run("device-query --device abacus").failed_with(&["unknown device `abacus`", "cpu"]);
 }
 
+/// Returns the number of host threads that `cortado device-query` reports.
+#[cfg(target_os = "linux")]
+fn host_threads(command: &mut std::process::Command) -> usize {
+    let out = String::from_utf8(command.output().unwrap().stdout).unwrap();
+    let line = out.lines().find(|line| line.trim().starts_with("host threads")).expect(&out);
+    line.split_whitespace().last().unwrap().parse().unwrap()
+}
+
+/// The shell passes its affinity mask, which `taskset` sets, on to the command.
+#[cfg(target_os = "linux")]
+#[test]
+fn the_default_number_of_threads_respects_the_affinity_mask() {
+    let folder = Folder::new("affinity");
+    let query = folder.command("device-query --device cpu");
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap();
+    let first = list.trim().split(['-', ',']).next().unwrap();
+    let mut bound = std::process::Command::new("taskset");
+    bound.args(["-c", first]).arg(query.get_program()).args(query.get_args());
+    assert_eq!(host_threads(&mut bound), 1);
+    let all = host_threads(&mut folder.command("device-query --device cpu"));
+    let processors = std::thread::available_parallelism().unwrap().get();
+    assert!((1..=processors).contains(&all), "{all} threads on {processors} processors");
+}
+
+/// Threads without work do not poll if there are more threads than processors. The processor time of
+/// all threads of the command shows whether they poll.
+#[cfg(target_os = "linux")]
+#[test]
+fn more_threads_than_processors_do_not_multiply_the_processor_time() {
+    let folder = Folder::new("oversubscription");
+    let net = "name: 'n' layer { name: 'data' type: 'DummyData' top: 'x' dummy_data_param { \
+        shape { dim: 8 dim: 16 dim: 24 dim: 24 } } } layer { name: 'c' type: 'Convolution' \
+        bottom: 'x' top: 'y' convolution_param { num_output: 32 kernel_size: 3 } } \
+        layer { name: 'r' type: 'ReLU' bottom: 'y' top: 'y' }";
+    folder.write("net.prototxt", net);
+    let seconds = |threads: usize| {
+        let time = format!("time --model net.prototxt --iterations 200 --threads {threads}");
+        let command = folder.command(&time);
+        // `times` of the shell prints the processor time of the shell, then of its children.
+        let script = "\"$@\" >/dev/null 2>&1 && times";
+        let mut shell = std::process::Command::new("bash");
+        shell.args(["-c", script, "bash"]).arg(command.get_program()).args(command.get_args());
+        shell.current_dir(command.get_current_dir().unwrap());
+        let output = shell.output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let text = String::from_utf8(output.stdout).unwrap();
+        let of_children = text.lines().nth(1).unwrap().split_whitespace();
+        let parse = |time: &str| {
+            let (minutes, seconds) = time.trim_end_matches('s').split_once('m').unwrap();
+            60.0 * minutes.parse::<f64>().unwrap() + seconds.parse::<f64>().unwrap()
+        };
+        of_children.map(parse).sum::<f64>()
+    };
+    let (one, many) = (seconds(1), seconds(64));
+    // Sixty-three threads that poll for 100 µs after each of 600 kernels take four seconds.
+    assert!(many < 2.0 * one + 2.0, "{one} s on one thread, {many} s on 64 threads");
+}
+
 #[test]
 fn environment_variable_limits_the_instruction_set() {
     let folder = Folder::new("instruction-set");

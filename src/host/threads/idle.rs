@@ -3,30 +3,44 @@
 //! Waking a sleeping thread takes longer than many kernels run, and kernels follow one another
 //! closely. To be awake for the next kernel, a pool thread that has just finished a kernel polls
 //! for more work for up to 100 µs. After 100 µs without work, a pool thread sleeps until a caller
-//! has work for more threads than are polling.
+//! has work for more threads than are polling. If the pool has more threads than the process may
+//! run at once, a pool thread without work sleeps at once.
 //!
 //! A caller offers its parallel region once for each thread that may help, and never waits for a
 //! thread to accept an offer. If all threads are busy, an offer stays in the list until a thread is
 //! free. A thread that accepts an offer too late finds the region closed.
 
 use crate::{
-    host::threads::region::{ParallelRegion, SPIN_TIME},
+    host::threads::region::ParallelRegion,
     sync::{AtomicUsize, Condvar, Mutex, MutexGuard, Relaxed},
 };
-use std::{collections::VecDeque, iter::repeat_n, sync::Arc, time::Instant};
+use std::{
+    collections::VecDeque,
+    iter::repeat_n,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 /// Pool threads that poll for work or sleep, and the regions offered to them.
 #[derive(Debug)]
 pub(crate) struct IdleThreads {
     /// Number of pool threads, including busy threads.
     threads: usize,
+    /// Time for which a thread without work polls before it sleeps.
+    spin_time: Duration,
     /// Number of pending offers of parallel regions to idle threads. Idle threads poll `offers`
     /// without locking `state`.
-    offers: AtomicUsize,
+    offers: OwnCacheLines<AtomicUsize>,
     state: Mutex<State>,
     /// Condition variable, signalled once for each thread that `State::notified` counts.
     notification: Condvar,
 }
+
+/// A value that shares no pair of cache lines with other values. Threads that poll the value keep
+/// its cache line while other threads write to neighbouring values.
+#[derive(Debug)]
+#[repr(align(128))]
+struct OwnCacheLines<T>(T);
 
 #[derive(Debug, Default)]
 struct State {
@@ -56,12 +70,14 @@ impl State {
 }
 
 impl IdleThreads {
-    /// Returns the [`IdleThreads`] of a new pool, whose threads all start by polling for an offer.
-    pub(crate) fn new(threads: usize) -> Self {
+    /// Returns the [`IdleThreads`] of a new pool, whose threads all start by polling for an offer. A
+    /// thread without work polls for `spin_time` before it sleeps.
+    pub(crate) fn new(threads: usize, spin_time: Duration) -> Self {
         let state = State { waiting: threads, ..State::default() };
         Self {
             threads,
-            offers: AtomicUsize::new(0),
+            spin_time,
+            offers: OwnCacheLines(AtomicUsize::new(0)),
             state: Mutex::new(state),
             notification: Condvar::new(),
         }
@@ -76,7 +92,7 @@ impl IdleThreads {
         // offers.
         let count = max_helpers.min(self.threads - state.offers.len());
         state.offers.extend(repeat_n(region, count).cloned());
-        self.offers.store(state.offers.len(), Relaxed);
+        self.offers.0.store(state.offers.len(), Relaxed);
         let missing_count = state.offers.len().saturating_sub(state.waiting);
         let woken_count = state.wake(missing_count);
         drop(state);
@@ -97,16 +113,16 @@ impl IdleThreads {
         self.state.lock().waiting += 1;
     }
 
-    /// Waits for an offer: polls for up to [`SPIN_TIME`], then sleeps. Returns `None` if the pool
+    /// Waits for an offer: polls for up to `spin_time`, then sleeps. Returns `None` if the pool
     /// has been dropped.
     pub(crate) fn next_offer(&self) -> Option<Arc<ParallelRegion>> {
         let mut start = Instant::now();
         loop {
-            let timed_out = start.elapsed() >= SPIN_TIME;
-            if timed_out || self.offers.load(Relaxed) > 0 {
+            let timed_out = start.elapsed() >= self.spin_time;
+            if timed_out || self.offers.0.load(Relaxed) > 0 {
                 let mut state = self.state.lock();
                 let offer = state.offers.pop_front();
-                self.offers.store(state.offers.len(), Relaxed);
+                self.offers.0.store(state.offers.len(), Relaxed);
                 if offer.is_some() || state.closed {
                     state.waiting -= 1;
                     return offer;
@@ -155,11 +171,13 @@ mod tests {
     use super::*;
     use crate::host::testing::wait_until;
 
+    const SPIN_TIME: Duration = Duration::from_micros(100);
+
     #[test]
     fn an_offer_goes_to_a_polling_thread_before_it_wakes_a_sleeping_one() {
         // The test's own thread counts as the first pool thread, which polls, and the spawned
         // thread falls asleep.
-        let (idle, region) = (IdleThreads::new(2), ParallelRegion::closed());
+        let (idle, region) = (IdleThreads::new(2, SPIN_TIME), ParallelRegion::closed());
         std::thread::scope(|scope| {
             let sleeping_thread = scope.spawn(|| idle.next_offer().is_some());
             wait_until(|| idle.sleeping() == 1, "the second thread must sleep");
@@ -175,7 +193,7 @@ mod tests {
 
     #[test]
     fn offers_to_busy_threads_are_bounded_and_accepted_later() {
-        let (idle, region) = (IdleThreads::new(2), ParallelRegion::closed());
+        let (idle, region) = (IdleThreads::new(2, SPIN_TIME), ParallelRegion::closed());
         for pending in [1, 2, 2] {
             idle.offer_work(1, &region);
             assert_eq!(idle.pending(), pending);

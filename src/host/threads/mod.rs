@@ -6,6 +6,7 @@
 //!   before they sleep.
 //! - [`pool`] starts and ends the pool threads. For each kernel, [`pool`] opens a parallel region,
 //!   offers the region to idle threads, runs tasks and closes the region.
+//! - [`processors`] counts the processors and cores that the process may use.
 //! - [`observer`] reports the time for which each thread works on a region.
 //! - [`work_stealing`] distributes the tasks of a region among queues, one per thread.
 //!
@@ -15,17 +16,21 @@
 mod idle;
 mod observer;
 mod pool;
+mod processors;
 mod region;
+#[cfg(test)]
+pub(crate) mod simulation;
 mod work_stealing;
 
 pub(crate) use observer::{RegionObserver, RegionWatch};
+pub use processors::default_threads;
 
 use crate::{
     error::{Error, Result},
     host::threads::{
         observer::{current_observer, run_observed},
         pool::Pool,
-        work_stealing::StealQueues,
+        work_stealing::{MAX_TASKS, StealQueues},
     },
     sync::Mutex,
 };
@@ -60,17 +65,19 @@ pub struct Workers {
     /// Pool of the threads other than the calling thread, or `None` if the set has one thread.
     pool: Option<Arc<Pool>>,
     count: usize,
+    #[cfg(test)]
+    is_simulated: bool,
 }
 
 impl Workers {
-    /// Starts `count` threads. If `count` is 0, starts as many threads as the machine can run at
-    /// once.
+    /// Starts `count` threads. If `count` is 0, starts [`default_threads`] threads, one per core that
+    /// the process may use.
     ///
     /// # Errors
     /// [`Error::InvalidInput`] if the threads cannot be started.
     pub fn new(count: usize) -> Result<Self> {
         let count = match count {
-            0 => std::thread::available_parallelism().map_or(1, usize::from),
+            0 => default_threads(),
             count => count,
         };
         if count == 1 {
@@ -83,20 +90,39 @@ impl Workers {
         let pool = Pool::start(count - 1).map_err(|error| {
             Error::invalid_input("workers", format!("cannot start {count} threads: {error}"))
         })?;
-        Ok(Self { pool: Some(Arc::new(pool)), count })
+        Ok(Self {
+            pool: Some(Arc::new(pool)),
+            count,
+            #[cfg(test)]
+            is_simulated: false,
+        })
     }
 
     /// Returns a handle to a set that contains only the calling thread.
     pub const fn sequential() -> Self {
-        Self { pool: None, count: 1 }
+        Self {
+            pool: None,
+            count: 1,
+            #[cfg(test)]
+            is_simulated: false,
+        }
     }
 
     /// Returns the handle to the set of threads that the whole process shares. The shared set has
-    /// as many threads as the machine can run at once. The threads start when `global` is first
-    /// called. If the threads cannot be started, the set contains only the calling thread.
+    /// [`default_threads`] threads, which start when `global` is first called. If the threads cannot
+    /// be started, the set contains only the calling thread.
     pub fn global() -> &'static Self {
         static GLOBAL: OnceLock<Workers> = OnceLock::new();
         GLOBAL.get_or_init(|| Self::new(0).unwrap_or(Self::sequential()))
+    }
+
+    /// Returns a handle to the same set of threads, with which a kernel uses at most `count` of the
+    /// threads.
+    pub(crate) fn limited_to(&self, count: usize) -> Self {
+        match count.min(self.count) {
+            0 | 1 => Self::sequential(),
+            count => Self { count, ..self.clone() },
+        }
     }
 
     /// Returns the number of threads, including the calling thread.
@@ -130,6 +156,13 @@ impl Workers {
         if len <= min { min } else { self.even_chunk_len_of_many(len, min, unit) }
     }
 
+    /// Like [`even_chunk_len`](Self::even_chunk_len), but divides `units` units of `unit_len`
+    /// elements each, such as planes, into tasks of at least about `grain` elements. Returns the
+    /// number of units in a task, at least 1.
+    pub(crate) fn even_units(&self, units: usize, unit_len: usize, grain: usize) -> usize {
+        self.even_chunk_len(units, (grain / unit_len.max(1)).max(1), 1)
+    }
+
     fn even_chunk_len_of_many(&self, len: usize, min: usize, unit: usize) -> usize {
         let chunks_per_thread = (len / min.max(1) / self.count).max(1);
         let chunks = (chunks_per_thread * self.count).min(len.div_ceil(min.max(1)));
@@ -147,7 +180,13 @@ impl Workers {
     ) {
         // Process a single chunk without calling `run_chunks`, because a function call would slow
         // down short kernels.
-        if (1..=size).contains(&y.len()) { body(0, y) } else { self.run_chunks(y, size, body) }
+        if (1..=size).contains(&y.len()) {
+            #[cfg(test)]
+            simulation::record_chunk(y);
+            body(0, y);
+        } else {
+            self.run_chunks(y, size, body);
+        }
     }
 
     fn run_chunks<T: Send>(
@@ -202,27 +241,36 @@ impl Workers {
     /// `body` is a `dyn` closure, so that `run_tasks` is compiled once and not for every kernel and
     /// element type.
     fn run_tasks(&self, tasks: usize, body: &(dyn Fn(usize) + Sync)) {
-        if tasks == 1 {
-            return body(0);
+        #[cfg(test)]
+        if self.is_simulated && tasks > 1 {
+            return simulation::run_region(self.count, tasks, body);
         }
-        let queues = StealQueues::new(tasks, self.count);
-        self.run_region(tasks, &|thread| queues.take(thread).map(body).is_some());
-    }
-
-    /// Calls `step` on up to `tasks` threads, with the thread's number, until `step` returns
-    /// `false`.
-    fn run_region(&self, tasks: usize, step: &region::Step) {
         match &self.pool {
             Some(pool) if tasks > 1 => {
-                let max_helpers = tasks.min(self.count) - 1;
-                match current_observer() {
-                    None => pool.run(max_helpers, step),
-                    Some(observer) => {
-                        pool.run(max_helpers, &|thread| run_observed(step, thread, &observer));
-                    }
-                }
+                let threads = tasks.min(self.count);
+                // The queues hold at most `MAX_TASKS` tasks. A step runs several consecutive tasks
+                // if there are more.
+                let tasks_per_step = tasks.div_ceil(MAX_TASKS);
+                let queues = StealQueues::new(tasks.div_ceil(tasks_per_step), self.count);
+                run_region(pool, threads - 1, &|thread| {
+                    let Some(step) = queues.take(thread) else { return false };
+                    let first = step * tasks_per_step;
+                    (first..tasks.min(first + tasks_per_step)).for_each(body);
+                    true
+                });
             }
-            _ => while step(0) {},
+            _ => (0..tasks).for_each(body),
+        }
+    }
+}
+
+/// Calls `step` on the calling thread and on up to `max_helpers` threads of `pool`, with the
+/// thread's number, until `step` returns `false`.
+fn run_region(pool: &Pool, max_helpers: usize, step: &region::Step) {
+    match current_observer() {
+        None => pool.run(max_helpers, step),
+        Some(observer) => {
+            pool.run(max_helpers, &|thread| run_observed(step, thread, &observer));
         }
     }
 }
@@ -254,7 +302,10 @@ impl<'a, T: Send> DisjointChunks<'a, T> {
         let len = self.chunk.min(self.len - start);
         // SAFETY: the range is inside the slice, and the caller has the only reference to this
         // chunk.
-        unsafe { slice::from_raw_parts_mut(self.start.add(start), len) }
+        let chunk = unsafe { slice::from_raw_parts_mut(self.start.add(start), len) };
+        #[cfg(test)]
+        simulation::record_chunk(chunk);
+        chunk
     }
 }
 

@@ -3,17 +3,20 @@
 use crate::{
     host::threads::{
         idle::IdleThreads,
-        region::{ParallelRegion, Step, THREAD_NUMBER, run_tasks},
+        processors::available_processors,
+        region::{ParallelRegion, Step, THREAD_NUMBER, run_tasks, spin_time},
     },
     sync::thread::Builder,
 };
-use std::{io, panic::resume_unwind, sync::Arc};
+use std::{io, panic::resume_unwind, sync::Arc, time::Duration};
 
 /// Pool threads that execute tasks of parallel regions for any number of calling threads. Pool
 /// threads exit after the pool is dropped.
 #[derive(Debug)]
 pub(crate) struct Pool {
     idle_threads: Arc<IdleThreads>,
+    /// Time for which a thread that waits polls before it sleeps.
+    spin_time: Duration,
 }
 
 impl Pool {
@@ -34,7 +37,9 @@ impl Pool {
     ) -> io::Result<Self> {
         // If spawning a thread fails, the early return drops the pool, so the threads spawned so
         // far exit.
-        let pool = Self { idle_threads: Arc::new(IdleThreads::new(threads)) };
+        let spin_time = spin_time(threads + 1, available_processors());
+        let idle_threads = Arc::new(IdleThreads::new(threads, spin_time));
+        let pool = Self { idle_threads, spin_time };
         for index in 0..threads {
             let idle_threads = Arc::clone(&pool.idle_threads);
             let body = move || {
@@ -56,7 +61,7 @@ impl Pool {
         // SAFETY: `step` is borrowed until `run` returns, and `run` calls `close` before it
         // returns. The code between `new` and `close` does not unwind, because `run_tasks` catches
         // panics of `step`.
-        let region = unsafe { ParallelRegion::new(step) };
+        let region = unsafe { ParallelRegion::new(step, self.spin_time) };
         self.idle_threads.offer_work(max_helpers, &region);
         let own_result = run_tasks(step);
         let panic = region.close();

@@ -18,7 +18,14 @@ use std::{
 /// Time for which a waiting thread polls before it sleeps. Waking a sleeping thread takes about as
 /// long as this spin time. Under loom, waiting threads sleep at once, because a loom model must not
 /// depend on elapsed time.
-pub(crate) const SPIN_TIME: Duration = Duration::from_micros(if cfg!(loom) { 0 } else { 100 });
+const SPIN_TIME: Duration = Duration::from_micros(if cfg!(loom) { 0 } else { 100 });
+
+/// Returns the time for which a waiting thread of a set of `threads` threads polls before it
+/// sleeps: [`SPIN_TIME`], or zero if the process may run fewer than `threads` threads at once. A
+/// polling thread would then occupy a processor that a thread with work could use.
+pub(crate) fn spin_time(threads: usize, processors: usize) -> Duration {
+    if threads > processors { Duration::ZERO } else { SPIN_TIME }
+}
 
 thread_local! {
     /// Number of the current thread in its thread pool; 0 for a thread outside a pool.
@@ -36,6 +43,8 @@ pub(crate) type Step<'a> = dyn Fn(usize) -> bool + Sync + 'a;
 pub(crate) struct ParallelRegion {
     /// Closure borrowed from the caller of [`Self::new`], valid until [`Self::close`] has returned.
     step: *const Step<'static>,
+    /// Time for which [`Self::close`] polls before it sleeps.
+    spin_time: Duration,
     /// Number of threads that have joined the region and not left yet. Threads change
     /// `participant_count` only while they hold the lock of `state`; the calling thread polls
     /// `participant_count` without the lock.
@@ -67,12 +76,13 @@ impl ParallelRegion {
     ///
     /// # Safety
     /// The caller keeps `step` borrowed until [`Self::close`] has returned.
-    pub(crate) unsafe fn new(step: &Step) -> Arc<Self> {
+    pub(crate) unsafe fn new(step: &Step, spin_time: Duration) -> Arc<Self> {
         // SAFETY: the transmute changes only the lifetime, and the caller keeps `step` alive until
         // `close` has returned.
         let step: *const Step<'static> = unsafe { std::mem::transmute(std::ptr::from_ref(step)) };
         Arc::new(Self {
             step,
+            spin_time,
             participant_count: AtomicUsize::new(0),
             state: Mutex::new(State { is_open: true, panics: Vec::new() }),
             leave_signal: Condvar::new(),
@@ -85,6 +95,7 @@ impl ParallelRegion {
         const NO_TASK: &Step<'static> = &|_| false;
         Arc::new(Self {
             step: NO_TASK,
+            spin_time: Duration::ZERO,
             participant_count: AtomicUsize::new(0),
             state: Mutex::new(State { is_open: false, panics: Vec::new() }),
             leave_signal: Condvar::new(),
@@ -111,8 +122,10 @@ impl ParallelRegion {
         // The thread that calls `close` drops the panic payloads. The destructor of a payload may
         // itself panic, which would terminate this pool thread.
         state.panics.extend(result.err());
-        self.participant_count.fetch_sub(1, Relaxed);
-        self.leave_signal.notify_one();
+        // Only the last thread that leaves wakes the calling thread.
+        if self.participant_count.fetch_sub(1, Relaxed) == 1 {
+            self.leave_signal.notify_one();
+        }
     }
 
     /// Closes the region, waits for the threads that joined, and returns the first recorded panic
@@ -123,7 +136,7 @@ impl ParallelRegion {
         if self.participant_count.load(Relaxed) > 0 {
             drop(state);
             let start = Instant::now();
-            while self.participant_count.load(Relaxed) > 0 && start.elapsed() < SPIN_TIME {
+            while self.participant_count.load(Relaxed) > 0 && start.elapsed() < self.spin_time {
                 std::hint::spin_loop();
             }
             // Acquiring the lock of `state` also makes the results of the tasks visible to the
