@@ -7,7 +7,7 @@
 //! GemmPath::choose, HalfPath::choose   dispatch.rs,   one path for the whole GEMM
 //!   │                                  half.rs
 //!   ▼
-//! for_each_part                        partition.rs   a range of rows or columns of C per thread
+//! for_each_part                        partition.rs   a grid of parts of C, for the threads
 //!   │
 //!   ├─► Unpacked   read A and B in place ──► micro-kernel or dot kernel      kernel::unpacked
 //!   ├─► Streamed   read A and a few rows of B at a time ──► micro-kernel     kernel::unpacked
@@ -41,7 +41,9 @@ use crate::{
                 dispatch::{GemmPath, gemm_with_pack_source},
                 half::gemm_half,
                 output_tiles::OutputTiles,
-                partition::{a_offset, b_offset, for_each_part, parallel_min_flops},
+                partition::{
+                    a_offset, b_offset, for_each_part, max_parts, parallel_min_flops,
+                },
             },
             gemv::gemv,
             kernel::{
@@ -226,9 +228,12 @@ pub(crate) fn gemm_batched<T: Element>(
         gemm(workers, op, a, b, c)
     };
     // GEMM results are bit-identical on any number of threads, so multithreaded GEMMs in sequence
-    // give the same results as single-threaded GEMMs in parallel.
+    // give the same results as single-threaded GEMMs in parallel. In parallel, the GEMMs take as
+    // long as `rounds` single-threaded GEMMs.
+    let (threads, parts) = (workers.count(), max_parts::<T>(workers.count(), op.flops()));
     let min_flops = parallel_min_flops::<T>();
-    if op.flops() >= min_flops && batch.count < 2 * workers.count() {
+    let rounds = batch.count.div_ceil(threads);
+    if batch.count < (2 * threads).min(rounds * parts) {
         return c.chunks_mut(stride).enumerate().try_for_each(|(i, c)| gemm_at(workers, i, c));
     }
     let min_len = (min_flops / op.flops().max(1)).clamp(1, batch.count as u64) as usize;
