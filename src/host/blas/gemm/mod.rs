@@ -41,9 +41,7 @@ use crate::{
                 dispatch::{GemmPath, gemm_with_pack_source},
                 half::gemm_half,
                 output_tiles::OutputTiles,
-                partition::{
-                    a_offset, b_offset, for_each_part, max_parts, parallel_min_flops,
-                },
+                partition::{a_offset, b_offset, for_each_part, max_parts, parallel_min_flops},
             },
             gemv::gemv,
             kernel::{

@@ -5,12 +5,12 @@ use crate::{
     element::{Element, is_same},
     error::Result,
     host::{
-        blas::gemm::{GemmB, gemm_packed},
+        blas::gemm::{GemmB, gemm_packed, partition::PACK_COST},
         cache::scratch::with_scratch,
         nn::convolution::{
             depthwise::Depthwise,
             implicit_gemm::{ImageGroup, ImplicitColumns},
-            schedule::{split_workers, task_workers},
+            schedule::{task_workers, try_for_each_task},
             winograd::Winograd,
         },
         simd::accumulator::{accumulator_len, update_widened, widened},
@@ -44,6 +44,25 @@ fn split_batch(op: &Convolution, filter_parts: usize) -> (usize, usize) {
     let parts = parts.min(MAX_PARTIAL_SUMS.div_ceil(filter_parts)).clamp(1, op.batch());
     let images = op.batch().div_ceil(parts);
     (images, op.batch().div_ceil(images))
+}
+
+/// Returns the number of rows of the im2col matrix in each task, for `outer` tasks per range of
+/// rows and at most `max_parts` ranges. The filters of a group have `m`×`n` elements.
+///
+/// The function chooses the width for which `threads` threads take the least time. All tasks take
+/// the same time: the multiply-adds of a task for one position, and [`PACK_COST`] for each element
+/// that the task packs. The tasks that are left for the last round share the threads.
+fn part_width(threads: usize, outer: usize, [m, n]: [usize; 2], max_parts: usize) -> usize {
+    let width = |parts: usize| n.div_ceil(parts).next_multiple_of(32).min(n);
+    let time = |&width: &usize| {
+        let tasks = outer * n.div_ceil(width);
+        let (rounds, rest) = (tasks / threads, tasks % threads);
+        let last_round = if rest > 0 { 1.0 / (threads / rest) as f64 } else { 0.0 };
+        (rounds as f64 + last_round) * (m * width + PACK_COST * (m + width)) as f64
+    };
+    let least = threads.div_ceil(outer.max(1)).min(max_parts);
+    let widths = (least..=max_parts).map(width);
+    widths.min_by(|a, b| time(a).total_cmp(&time(b))).unwrap_or(n)
 }
 
 /// `dfilters ← dfilters + dy ∗ x` for a depthwise convolution.
@@ -97,13 +116,13 @@ pub(crate) fn by_gemm<T: Element>(
     // The number of threads determines only how the rows of the im2col matrix are split, which does
     // not change results. The split of the batch determines the order of additions, so the split
     // depends on shapes alone: results must be bit-identical on any number of threads.
-    let parts = workers.count().div_ceil(batch_parts * op.groups()).min(max_parts);
-    let width = n.div_ceil(parts).next_multiple_of(32).min(n);
+    let width = part_width(workers.count(), batch_parts * op.groups(), [m, n], max_parts);
     let parts = n.div_ceil(width);
     let tasks = batch_parts * op.groups() * parts;
-    let (outer_workers, gemm_workers) = split_workers(workers, op, tasks);
+    let gemm_columns = columns.max_images * op.window().positions();
+    let gemm_flops = Gemm::<T>::new(m, width, gemm_columns).flops();
     with_scratch(tasks * m * width, |sums: &mut [T::Acc]| {
-        outer_workers.try_for_each_chunk(sums, m * width, |task, sums| {
+        try_for_each_task(workers, op, gemm_flops, sums, m * width, |gemm_workers, task, sums| {
             let (batch_part, group, part) =
                 (task / parts / op.groups(), task / parts % op.groups(), task % parts);
             let rows = part * width..n.min((part + 1) * width);

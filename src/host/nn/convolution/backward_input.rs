@@ -11,7 +11,7 @@ use crate::{
             col2im::col2im_accumulate,
             convolution::{
                 forward,
-                schedule::{split_workers, task_workers},
+                schedule::{task_workers, try_for_each_task},
             },
             tap_range::WindowTaps,
         },
@@ -112,8 +112,8 @@ fn by_columns<T: Element>(
     let window = op.window();
     let (image_len, output_len) = (window.image_len(), op.outputs() * window.positions());
     let window_taps = WindowTaps::of(window);
-    let (task_workers, gemm_workers) = split_workers(workers, op, op.batch());
-    task_workers.try_for_each_chunk(dx, image_len, |i, dx| {
+    let gemm_flops = op.flops() / (op.batch() * op.groups()).max(1) as u64;
+    try_for_each_task(workers, op, gemm_flops, dx, image_len, |gemm_workers, i, dx| {
         let dy = &dy[i * output_len..][..output_len];
         with_scratch(accumulator_len::<T>(dy.len()), |dy_scratch| {
             with_scratch(accumulator_len::<T>(dx.len()), |dx_scratch| {

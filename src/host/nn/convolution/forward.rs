@@ -8,7 +8,7 @@ use crate::{
         cache::scratch::with_scratch,
         nn::convolution::{
             implicit_gemm::{ImageGroup, ImplicitColumns},
-            schedule::{activate, split_workers},
+            schedule::{activate, try_for_each_task},
             winograd::Winograd,
         },
         simd::accumulator::{accumulator_len, overwrite_widened, widened},
@@ -35,8 +35,10 @@ pub(crate) fn by_gemm<T: Element>(
     }
     let columns = ImplicitColumns::for_outputs(op)?;
     let (image_len, output_len) = (op.window().image_len(), op.outputs() * op.window().positions());
-    let (task_workers, gemm_workers) = split_workers(workers, op, columns.tasks());
-    task_workers.try_for_each_chunk(y, columns.max_images * output_len, |task, y| {
+    let task_len = columns.max_images * output_len;
+    let tasks = op.batch().div_ceil(columns.max_images);
+    let gemm_flops = op.flops() / (tasks * op.groups()).max(1) as u64;
+    try_for_each_task(workers, op, gemm_flops, y, task_len, |gemm_workers, task, y| {
         let images = y.len() / output_len;
         let x = &x[task * columns.max_images * image_len..][..images * image_len];
         with_scratch(accumulator_len::<T>(x.len()), |x_scratch| {

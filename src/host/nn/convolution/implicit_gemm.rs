@@ -40,7 +40,6 @@ const PREALLOC_CHECK_LEN: usize = 1 << 24;
 pub(crate) struct ImplicitColumns {
     /// Window of the convolution over the channels of one group.
     window: Window,
-    batch: usize,
     groups: usize,
     /// Number of output planes of one channel group.
     pub(crate) outputs: usize,
@@ -120,7 +119,6 @@ impl ImplicitColumns {
             frame_taps: (!in_place).then(|| WindowTaps::new(&phases, &extents)),
             outputs: op.outputs() / groups,
             window,
-            batch,
             groups,
             max_images,
             plane_len,
@@ -131,11 +129,6 @@ impl ImplicitColumns {
     /// Returns the number of rows of the im2col matrix of one channel group.
     pub(crate) fn rows(&self) -> usize {
         self.window.column_rows()
-    }
-
-    /// Returns the number of GEMMs into which the batch is split per group of channels.
-    pub(crate) fn tasks(&self) -> usize {
-        self.batch.div_ceil(self.max_images)
     }
 
     /// Returns the [`ImageGroup`] for channel group `group` of the operands' first `images` images.

@@ -8,9 +8,9 @@ use crate::{
         blas::gemm::gemm,
         cache::scratch::with_scratch,
         nn::convolution::{
-            schedule::{activate, split_workers, task_workers},
+            schedule::{activate, task_workers, try_for_each_task},
             winograd::{
-                ImageRows, Winograd, lanes,
+                ImageRows, MAX_TILES, Winograd, lanes,
                 transform::{LANES, TILE_LEN, transform_filters, transform_products},
             },
         },
@@ -40,27 +40,37 @@ impl Winograd<'_> {
         y: &mut [T],
     ) -> Result<()> {
         let (image_len, output_len) = (x.len() / self.op.batch(), y.len() / self.op.batch());
-        let tasks = self.op.batch().div_ceil(self.images_per_task);
-        let (outer_workers, inner_workers) = split_workers(workers, self.op, tasks);
+        let task_len = self.images_per_task * output_len;
+        let max_tiles = self.images_per_task * self.tiles[0] * self.tiles[1];
+        let tiles = max_tiles.min(MAX_TILES);
+        let gemm_flops = Gemm::<f32>::new(self.outputs, tiles, self.channels).flops();
         with_scratch(self.op.groups() * self.outputs * self.filter_stride(), |u: &mut [f32]| {
             self.transform_filters(task_workers(workers, self.op), cast_slice(filters), u);
             let u = &*u;
-            outer_workers.try_for_each_chunk(y, self.images_per_task * output_len, |task, y| {
-                let images = y.len() / output_len;
-                let x = &x[task * self.images_per_task * image_len..][..images * image_len];
-                with_scratch(accumulator_len::<T>(x.len()), |x_scratch| {
-                    with_scratch(accumulator_len::<T>(y.len()), |y_scratch| {
-                        let (x, bias) = (cast_slice(widened(x, x_scratch)), bias.map(cast_slice));
-                        let mut result = Ok(());
-                        overwrite_widened(y, y_scratch, |y| {
-                            let y = cast_slice_mut(y);
-                            result = self.convolve_images(inner_workers, images, x, u, bias, y);
-                        });
-                        result
-                    })
-                })?;
-                activate(inner_workers, activation, y)
-            })
+            try_for_each_task(
+                workers,
+                self.op,
+                gemm_flops,
+                y,
+                task_len,
+                |inner_workers, task, y| {
+                    let images = y.len() / output_len;
+                    let x = &x[task * self.images_per_task * image_len..][..images * image_len];
+                    with_scratch(accumulator_len::<T>(x.len()), |x_scratch| {
+                        with_scratch(accumulator_len::<T>(y.len()), |y_scratch| {
+                            let (x, bias) =
+                                (cast_slice(widened(x, x_scratch)), bias.map(cast_slice));
+                            let mut result = Ok(());
+                            overwrite_widened(y, y_scratch, |y| {
+                                let y = cast_slice_mut(y);
+                                result = self.convolve_images(inner_workers, images, x, u, bias, y);
+                            });
+                            result
+                        })
+                    })?;
+                    activate(inner_workers, activation, y)
+                },
+            )
         })
     }
 
