@@ -5,6 +5,7 @@ use crate::{
     element::Element,
     error::Result,
     host::{
+        cache::cache_line::CHUNK_ALIGN,
         elementwise::map::{binary_run, binary_run_in_place},
         simd::{
             accumulator::{
@@ -154,10 +155,11 @@ pub(crate) fn for_broadcast_chunks<T: Element, const N: usize>(
     // a multiple of the period, all chunks use the same broadcast operands.
     let repeats = period <= CHUNK;
     let step = if repeats { CHUNK / period * period } else { CHUNK };
-    workers.for_each_chunk(y, GRAIN, |task, y| {
+    let chunk_len = workers.even_chunk_len(y.len(), GRAIN, CHUNK_ALIGN);
+    workers.for_each_chunk(y, chunk_len, |task, y| {
         let (mut repeated, mut buffer) = ([accumulator_buffer(); N], accumulator_buffer());
         for (i, y) in y.chunks_mut(step).enumerate() {
-            let start = task * GRAIN + i * step;
+            let start = task * chunk_len + i * step;
             if i == 0 || !repeats {
                 for (operand, repeated) in operands.iter().zip(&mut repeated) {
                     repeat(operand, axis.inner, start, &mut repeated[..y.len()]);

@@ -45,7 +45,8 @@ const BLOCK: usize = 64;
 /// Never fails.
 #[doc(alias = "caffe_set")]
 pub(crate) fn fill<T: Element>(workers: &Workers, value: T, y: &mut [T]) -> Result<()> {
-    workers.for_each_chunk(y, GRAIN, |_, y| y.fill(value));
+    let chunk_len = workers.even_chunk_len(y.len(), GRAIN, CHUNK_ALIGN);
+    workers.for_each_chunk(y, chunk_len, |_, y| y.fill(value));
     Ok(())
 }
 

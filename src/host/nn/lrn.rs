@@ -49,7 +49,7 @@ pub(crate) fn lrn<T: Element>(
 ) -> Result<()> {
     op.check_operands("lrn", &[("x", x.len()), ("scale", scale.len()), ("y", y.len())])?;
     let windows = LrnWindows::new(op);
-    let (task_len, constants) = (windows.task_len(), Constants::<T::Acc>::new(op));
+    let (task_len, constants) = (windows.task_len(workers), Constants::<T::Acc>::new(op));
     workers.for_each_chunk_pair((scale, task_len), (y, task_len), |task, scale, y| {
         let start = task * task_len;
         let (mut term_x, mut sum_x) = (accumulator_buffer(), accumulator_buffer());
@@ -93,7 +93,7 @@ pub(crate) fn lrn_backward<T: Element>(
     op.check_operands("lrn_backward", &inputs)?;
     op.check_operands("lrn_backward", &[("dx", dx.len())])?;
     let windows = LrnWindows::new(op);
-    let (task_len, constants) = (windows.task_len(), Constants::<T::Acc>::new(op));
+    let (task_len, constants) = (windows.task_len(workers), Constants::<T::Acc>::new(op));
     let factor = T::acc(2.0) * constants.beta * constants.factor;
     workers.for_each_chunk(dx, task_len, |task, dx| {
         let start = task * task_len;
@@ -163,9 +163,9 @@ impl LrnWindows {
 
     /// Returns the number of elements in one task: a multiple of `inner`. A task may span several
     /// outer indices.
-    fn task_len(&self) -> usize {
+    fn task_len(&self, workers: &Workers) -> usize {
         let inner = self.axis.inner.max(1);
-        (GRAIN / inner).max(1) * inner
+        workers.even_units(self.axis.outer * self.axis.extent, inner, GRAIN) * inner
     }
 
     /// Returns the range of positions in the window centred at `position`. Position `o·extent + i`

@@ -102,7 +102,7 @@ fn for_each_task<T: Element>(
     if outer_len == 0 {
         return;
     }
-    let task_len = (GRAIN / outer_len).max(1) * outer_len;
+    let task_len = workers.even_units(axis.outer, outer_len, GRAIN) * outer_len;
     workers.for_each_chunk(y, task_len, |task, y| {
         let start = task * task_len;
         if let Some(source) = source {

@@ -4,6 +4,7 @@ use crate::{
     element::Element,
     error::Result,
     host::{
+        cache::cache_line::CHUNK_ALIGN,
         simd::{
             accumulator::{
                 AccumulatorBuffer, CHUNK, accumulator_buffer, is_wide, narrow, update_widened,
@@ -43,7 +44,7 @@ pub(crate) fn solver_update<T: Element>(
 ) -> Result<()> {
     let lengths = history.iter().map(|history| history.len());
     op.check(weights.len(), dw.len(), masters.as_deref().map(<[_]>::len), lengths)?;
-    let mut tasks = Task::split(dw, weights, masters, history);
+    let mut tasks = Task::split(workers, dw, weights, masters, history);
     workers
         .for_each_chunk(&mut tasks, 1, |_, tasks| tasks.iter_mut().for_each(|task| task.run(op)));
     Ok(())
@@ -60,15 +61,17 @@ struct Task<'a, T: Element> {
 
 impl<'a, T: Element> Task<'a, T> {
     fn split(
+        workers: &Workers,
         dw: &'a [T],
         weights: &'a mut [T],
         masters: Option<&'a mut [T::Acc]>,
         history: &'a mut [&mut [T::Acc]],
     ) -> Vec<Self> {
-        let mut masters = masters.map(|masters| masters.chunks_mut(GRAIN));
-        let mut history: Vec<_> = history.iter_mut().map(|h| h.chunks_mut(GRAIN)).collect();
+        let len = workers.even_chunk_len(weights.len(), GRAIN, CHUNK_ALIGN);
+        let mut masters = masters.map(|masters| masters.chunks_mut(len));
+        let mut history: Vec<_> = history.iter_mut().map(|h| h.chunks_mut(len)).collect();
         let mut history = |i: usize| history.get_mut(i).and_then(Iterator::next);
-        let tasks = dw.chunks(GRAIN).zip(weights.chunks_mut(GRAIN)).map(|(dw, weights)| Self {
+        let tasks = dw.chunks(len).zip(weights.chunks_mut(len)).map(|(dw, weights)| Self {
             dw,
             weights,
             masters: masters.as_mut().and_then(Iterator::next),

@@ -237,10 +237,11 @@ fn for_dropout_chunks<T: Element>(
     y: &mut [T],
     body: impl Fn(usize, &[bool], &mut [T], &mut [T::Acc]) + Send + Sync,
 ) {
-    workers.for_each_chunk(y, DROPOUT_GRAIN, |task, y| {
+    let chunk_len = workers.even_chunk_len(y.len(), DROPOUT_GRAIN, CHUNK);
+    workers.for_each_chunk(y, chunk_len, |task, y| {
         let (mut mask, mut buffer) = ([false; CHUNK], accumulator_buffer());
         for (i, y) in y.chunks_mut(CHUNK).enumerate() {
-            let start = task * DROPOUT_GRAIN + i * CHUNK;
+            let start = task * chunk_len + i * CHUNK;
             vectorized(
                 #[inline(always)]
                 |_| {

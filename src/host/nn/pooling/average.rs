@@ -47,7 +47,7 @@ pub(crate) fn average_pool<T: Element>(
     let (in_len, out_len) = plane_lens(op);
     let layout = PolyphasePlane::new(op);
     let (taps, divisors) = (layout.taps(), divisors::<T>(op, &layout));
-    let planes_per_task = planes_per_task(op);
+    let planes_per_task = planes_per_task(workers, op);
     workers.for_each_chunk(y, planes_per_task * out_len, |task, y| {
         with_buffers::<T>(op, &layout, |wide_buffer, phases, means| {
             phases.fill(T::Acc::zero());
@@ -91,7 +91,7 @@ pub(crate) fn average_pool_backward<T: Element>(
     let (in_len, out_len) = plane_lens(op);
     let layout = PolyphasePlane::new(op);
     let (taps, divisors) = (layout.taps(), divisors::<T>(op, &layout));
-    let planes_per_task = planes_per_task(op);
+    let planes_per_task = planes_per_task(workers, op);
     workers.for_each_chunk(dx, planes_per_task * in_len, |task, dx| {
         with_buffers::<T>(op, &layout, |wide_buffer, phases, shares| {
             shares.fill(T::Acc::zero());
@@ -119,7 +119,7 @@ pub(crate) fn average_pool_backward<T: Element>(
 /// Computes [`average_pool`] one window at a time.
 fn forward_by_window<T: Element>(workers: &Workers, op: &Pool2d, x: &[T], y: &mut [T]) {
     let (in_len, out_len) = plane_lens(op);
-    let task_len = planes_per_task(op) * out_len;
+    let task_len = planes_per_task(workers, op) * out_len;
     workers.for_each_chunk(y, task_len, |task, y| {
         for (j, y) in (task * task_len..).zip(y) {
             let (x, window) = (&x[j / out_len * in_len..][..in_len], j % out_len);
@@ -132,7 +132,7 @@ fn forward_by_window<T: Element>(workers: &Workers, op: &Pool2d, x: &[T], y: &mu
 
 /// Computes [`average_pool_backward`] one window at a time.
 fn backward_by_window<T: Element>(workers: &Workers, op: &Pool2d, dy: &[T], dx: &mut [T]) {
-    let ((in_len, out_len), planes_per_task) = (plane_lens(op), planes_per_task(op));
+    let ((in_len, out_len), planes_per_task) = (plane_lens(op), planes_per_task(workers, op));
     workers.for_each_chunk(dx, planes_per_task * in_len, |task, dx| {
         with_scratch(accumulator_len::<T>(in_len), |wide_buffer| {
             for (p, dx) in (task * planes_per_task..).zip(dx.chunks_exact_mut(in_len)) {

@@ -109,7 +109,7 @@ pub(crate) fn max_pool_backward<T: Element>(
     let (in_len, out_len) = plane_lens(op);
     let (wide_dx_len, wide_dy_len) = (accumulator_len::<T>(in_len), accumulator_len::<T>(out_len));
     let first_invalid = AtomicUsize::new(usize::MAX);
-    let planes_per_task = planes_per_task(op);
+    let planes_per_task = planes_per_task(workers, op);
     workers.for_each_chunk(dx, planes_per_task * in_len, |task, dx| {
         with_scratch(wide_dx_len + wide_dy_len, |scratch: &mut [T::Acc]| {
             let (wide_dx, wide_dy) = scratch.split_at_mut(wide_dx_len);
@@ -148,7 +148,7 @@ fn forward_by_window<T: Element>(
     mask: &mut [i32],
 ) {
     let ((in_len, out_len), lowest_value) = (plane_lens(op), Pool2d::initial_max::<T>());
-    let task_len = planes_per_task(op) * out_len;
+    let task_len = planes_per_task(workers, op) * out_len;
     let max_reducer = reducer(lowest_value, greater);
     workers.for_each_chunk_pair((y, task_len), (mask, task_len), |task, y, mask| {
         for (j, (y, mask)) in (task * task_len..).zip(y.iter_mut().zip(mask)) {
@@ -181,7 +181,7 @@ fn forward_by_plane<T: Element>(
     mask: &mut [i32],
     kernel: impl Fn(&[T::Acc], &mut [T::Acc], &mut [T::Acc], &mut [i32]) + Send + Sync,
 ) {
-    let ((in_len, out_len), planes_per_task) = (plane_lens(op), planes_per_task(op));
+    let ((in_len, out_len), planes_per_task) = (plane_lens(op), planes_per_task(workers, op));
     let (wide_x_len, wide_y_len) = (accumulator_len::<T>(in_len), accumulator_len::<T>(out_len));
     let task_len = planes_per_task * out_len;
     workers.for_each_chunk_pair((y, task_len), (mask, task_len), |task, y, mask| {

@@ -2,6 +2,7 @@
 
 use crate::{
     error::{Error, Result},
+    host::threads::Workers,
     op::Pool2d,
 };
 use std::ops::Range;
@@ -16,8 +17,9 @@ pub(crate) fn plane_lens(op: &Pool2d) -> (usize, usize) {
     (area(op.input), area(op.output()))
 }
 
-pub(crate) fn planes_per_task(op: &Pool2d) -> usize {
-    (GRAIN / plane_lens(op).0.max(1)).max(1)
+/// Returns the number of planes in one task, which divides the planes evenly among the threads.
+pub(crate) fn planes_per_task(workers: &Workers, op: &Pool2d) -> usize {
+    workers.even_units(op.planes, plane_lens(op).0, GRAIN)
 }
 
 /// Fails unless every index of an input plane fits into the `i32` elements of the mask.

@@ -40,7 +40,7 @@ pub(crate) fn stochastic_pool<T: Element>(
         return Ok(());
     }
     let (in_len, out_len) = plane_lens(op);
-    let task_len = planes_per_task(op) * out_len;
+    let task_len = planes_per_task(workers, op) * out_len;
     workers.for_each_chunk_pair((y, task_len), (mask, task_len), |task, y, mask| {
         for (j, (y, mask)) in (task * task_len..).zip(y.iter_mut().zip(mask)) {
             let x = &x[j / out_len * in_len..][..in_len];
