@@ -39,6 +39,8 @@ mod indexing;
 mod random;
 mod nn;
 #[cfg(test)]
+mod schedule_tests;
+#[cfg(test)]
 mod testing;
 
 pub(crate) use blas::gemm::{gemm, gemm_batched};
