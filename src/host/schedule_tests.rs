@@ -229,9 +229,8 @@ fn products_and_convolutions_are_balanced_on_up_to_64_threads() {
                 _ => 1.35,
             };
             assert!(imbalance <= bound, "{}, {threads} threads: {imbalance}", case.name);
-            // At most two waits per image, for one of two groups each, or for the padded copy of
-            // the image and its product, and two for the rearranged filters; or, for a gradient of
-            // filters, one for each of five ranges of rows and five pairs of images.
+            // Fewer than three waits per image: a wait for the padded copy of the image, and one for
+            // the product of each of one or two groups.
             assert!(barriers <= 26, "{}, {threads} threads: {barriers} waits", case.name);
         }
     }
