@@ -8,6 +8,8 @@ mod digits;
 mod golden;
 #[cfg(feature = "net")]
 mod net_state;
+#[cfg(feature = "conformance")]
+mod coverage;
 #[cfg(any(feature = "conformance", feature = "net"))]
 #[cfg_attr(not(feature = "conformance"), allow(dead_code))] // only tests of the kit use `axpy` bugs
 mod remote;
