@@ -3,16 +3,16 @@
 //! GEMV is memory-bound, because it reads each element of `A` once. GEMV packs no operand, and
 //! widens 16-bit elements in chunks.
 //!
-//! - The unpacked GEMM kernels handle `f32` and `f64`, unless `A` is transposed and has long rows.
-//! - [`add_long_rows`] handles `f32` and `f64` if `A` is transposed and has long rows.
+//! - The unpacked GEMM kernels handle `f32` and `f64`, unless `A` is transposed and exceeds L1.
+//! - [`gemv_transposed`] handles `f32` and `f64` if `A` is transposed, exceeds L1, and does not have
+//!   very short rows.
 //! - [`dot_rows`] and [`add_rows`], compiled for each SIMD level, handle `f16` and `bf16`.
 
-use crate::cast::{cast_slice, cast_slice_mut};
 use crate::{
     element::Element,
     error::Result,
     host::{
-        blas::{gemv_transposed::add_long_rows, kernel::unpacked::row_times_matrix},
+        blas::{gemv_transposed, kernel::unpacked::row_times_matrix},
         cache::scratch::with_scratch,
         reduction::tree::{LANES, reduce_lanes, zero_padded},
         simd::{
@@ -30,9 +30,6 @@ use num_traits::{Float, Zero};
 
 /// Number of rows of a 16-bit `A` that are multiplied by `x` at a time.
 const ROWS: usize = 4;
-
-/// Largest row length, in elements, at which several rows of `A` fit in L1.
-const SHORT_ROW_LEN: usize = 512;
 
 /// Number of elements of `A` in one task, chosen so that a second thread pays off.
 const GRAIN: usize = 1 << 17;
@@ -55,11 +52,15 @@ pub(crate) fn gemv<T: Element>(
         y.chunks_mut(CHUNK).for_each(|y| write_back(op, y, &mut buffer, |_| T::Acc::zero()));
         return Ok(());
     }
-    // The unpacked GEMM kernels read a transposed `A` one block of columns at a time, which is slow
-    // if rows are long.
-    let is_unpacked = op.trans == Transpose::No || op.n <= SHORT_ROW_LEN;
-    if const { is_wide::<T>() } && is_unpacked {
-        gemv_unpacked(workers, op, a, x, y);
+    if const { is_wide::<T>() } {
+        // The unpacked GEMM kernels read a transposed `A` one block of columns at a time, which is
+        // slow outside L1.
+        let is_transposed = op.trans == Transpose::Yes;
+        if is_transposed && gemv_transposed::adding_rows_is_faster::<T>(op.m, op.n) {
+            gemv_transposed::add_rows(workers, (op.alpha, op.beta), (a, op.lda), x, y);
+        } else {
+            gemv_unpacked(workers, op, a, x, y);
+        }
         return Ok(());
     }
     match op.trans {
@@ -76,10 +77,6 @@ pub(crate) fn gemv<T: Element>(
                 );
             });
         }),
-        Transpose::Yes if const { is_wide::<T>() } => {
-            let (x, y) = (cast_slice(x), cast_slice_mut(y));
-            add_long_rows(workers, (op.alpha, op.beta), (cast_slice::<T, T::Acc>(a), op.lda), x, y);
-        }
         Transpose::Yes => with_scratch(accumulator_len::<T>(x.len()), |scratch| {
             let x = widened(x, scratch);
             let columns = (GRAIN / x.len()).next_multiple_of(CHUNK).max(CHUNK);

@@ -1,22 +1,32 @@
-//! Transposed GEMV `Aᵀ·x` for long rows: multiples of rows of `A` are added to a vector of sums.
+//! Transposed GEMV `Aᵀ·x` for matrices that exceed L1: multiples of rows of `A` are added to a vector
+//! of sums.
 //!
-//! Eight rows of `A` are read at a time, each sequentially, so that the hardware prefetcher follows
-//! all eight. The order of additions in each sum depends on m alone, so results are bit-identical
-//! for any number of threads.
+//! The kernel reads 1 KiB of a row of `A`, then 1 KiB of the next row, and so on for eight rows, and
+//! keeps the sums of these columns in registers. Runs of 16 cache lines let the hardware prefetcher
+//! of Zen 5 fill L1 from L2 at twice the rate of runs of 4 or 8 cache lines (decision 48).
+//!
+//! Each sum is one chain of fused multiply-adds in the order of the rows, so results are
+//! bit-identical for any number of threads and at all SIMD levels with FMA.
 
+use crate::cast::{cast_slice, cast_slice_mut};
 use crate::{
-    element::Element,
+    element::{Element, is_same},
     host::{
         cache::{
-            cache_line::{CACHE_LINE, CHUNK_ALIGN, L1_ALIAS_BYTES, prefetch, prefetch_after},
+            cache_line::{CACHE_LINE, CHUNK_ALIGN, L1_ALIAS_BYTES, PREFETCH_DISTANCE, prefetch},
             residence::is_amd,
             scratch::with_scratch,
         },
-        simd::vectorized,
+        simd::{
+            dispatch::{SimdKernel, SimdScalar},
+            fma::FmaMode,
+            level::SimdLevel,
+            vector::SimdVector,
+            vectorized,
+        },
         threads::Workers,
     },
 };
-use num_traits::Float;
 
 /// Size in bytes of a block of sums that stays in L1 while all rows are added to the block.
 const SUMS_BYTES: usize = 32 << 10;
@@ -24,39 +34,81 @@ const SUMS_BYTES: usize = 32 << 10;
 /// Number of rows of `A` whose multiples are added to the sums at a time.
 const ROWS: usize = 8;
 
-/// Number of elements of each row of `A` that are multiplied and added to the sums at a time.
-const WIDTH: usize = 32;
+/// Like [`ROWS`], at the portable levels.
+const PORTABLE_ROWS: usize = 4;
 
 /// Number of elements of `A` in one task, chosen so that a second thread pays off.
 const GRAIN: usize = 1 << 17;
 
-/// Computes `y ← α·Aᵀ·x + β·y`, where rows of `a` are `lda` elements apart. `y` is not read if β =
-/// 0.
-pub(crate) fn add_long_rows<A: Element + Float>(
+/// Smallest size in bytes of `A` at which adding rows was faster than the unpacked GEMM kernels.
+const MIN_MATRIX_BYTES: usize = 32 << 10;
+
+/// Smallest size in bytes of a row of `A`: the run of a row that is read at a time with AVX-512.
+const MIN_ROW_BYTES: usize = 1 << 10;
+
+/// Returns whether [`add_rows`] is faster than the unpacked GEMM kernels for the product of a
+/// transposed m×n matrix.
+pub(crate) fn adding_rows_is_faster<T>(m: usize, n: usize) -> bool {
+    let row_bytes = n * size_of::<T>();
+    row_bytes >= MIN_ROW_BYTES && m.saturating_mul(row_bytes) > MIN_MATRIX_BYTES
+}
+
+/// Computes `y ← α·Aᵀ·x + β·y` for `f32` and `f64`, where rows of `a` are `lda` elements apart. `y`
+/// is not read if β = 0. `x` and `y` must not be empty.
+pub(crate) fn add_rows<T: Element>(
     workers: &Workers,
-    (alpha, beta): (A, A),
-    (a, lda): (&[A], usize),
-    x: &[A],
-    y: &mut [A],
+    (alpha, beta): (T::Acc, T::Acc),
+    (a, lda): (&[T], usize),
+    x: &[T],
+    y: &mut [T],
+) {
+    fn run<T: Element, S: SimdScalar>(
+        workers: &Workers,
+        scalars: (T::Acc, T::Acc),
+        (a, lda): (&[T], usize),
+        x: &[T],
+        y: &mut [T],
+    ) {
+        let scalars = (S::acc(scalars.0.to_f64()), S::acc(scalars.1.to_f64()));
+        let (a, x, y) = (cast_slice(a), cast_slice(x), cast_slice_mut(y));
+        add_scaled_rows::<S>(workers, scalars, (a, lda), x, y);
+    }
+    if const { is_same::<T, f64>() } {
+        run::<T, f64>(workers, (alpha, beta), (a, lda), x, y);
+    } else {
+        run::<T, f32>(workers, (alpha, beta), (a, lda), x, y);
+    }
+}
+
+fn add_scaled_rows<S: SimdScalar>(
+    workers: &Workers,
+    (alpha, beta): (S, S),
+    (a, lda): (&[S], usize),
+    x: &[S],
+    y: &mut [S],
 ) {
     // On Zen 5, transposed GEMV is faster without software prefetch of whole rows (decision 48).
-    let (block, prefetches_rows) = (SUMS_BYTES / size_of::<A>(), !is_amd());
+    let (block, prefetches_rows) = (SUMS_BYTES / size_of::<S>(), !is_amd());
     // Each thread runs one task, unless the tasks would be too short. A task adds multiples of
     // whole rows of `A`, or of long parts of the rows.
     let even_len = y.len().div_ceil(workers.count());
     let task = even_len.max(GRAIN / x.len()).next_multiple_of(CHUNK_ALIGN);
     workers.for_each_chunk(y, task, |i, y| {
-        with_scratch((SUMS_BYTES + L1_ALIAS_BYTES) / size_of::<A>(), |scratch| {
+        with_scratch((SUMS_BYTES + L1_ALIAS_BYTES) / size_of::<S>(), |scratch| {
             for (j, y) in y.chunks_mut(block).enumerate() {
                 let a = &a[i * task + j * block..];
                 let start = sums_offset(scratch, a);
                 let sums = &mut scratch[start..][..y.len()];
+                sums.fill(S::zero());
+                let last_row = (x.len() - 1) * lda;
+                assert!(a.len() >= last_row + sums.len(), "transposed GEMV: `a` is too short");
+                // SAFETY: the assertion shows that `a` holds as many rows as `x` has elements.
+                unsafe { S::dispatch(AddRows { a, lda, x, sums, prefetches_rows }) };
+                let sums = &scratch[start..][..y.len()];
                 vectorized(
                     #[inline(always)]
                     |_| {
-                        sums.fill(A::zero());
-                        add_rows(prefetches_rows, (a, lda), x, sums);
-                        for (y, &sum) in y.iter_mut().zip(&*sums) {
+                        for (y, &sum) in y.iter_mut().zip(sums) {
                             *y = if beta.is_zero() { alpha * sum } else { alpha * sum + beta * *y };
                         }
                     },
@@ -66,119 +118,194 @@ pub(crate) fn add_long_rows<A: Element + Float>(
     });
 }
 
-/// Returns the offset in `scratch` at which the sums start. The sums start at a cache-line boundary
-/// and, modulo 4 KiB, 2 KiB from the start of `rows`. The offset avoids 4K aliasing, where a load
-/// waits for an earlier store whose address has the same low 12 bits.
+/// Returns the offset in `scratch` at which the sums start. Modulo 4 KiB, the sums start 2 KiB from
+/// the start of `rows`, so vectors of sums and of `rows` are aligned alike. The offset avoids 4K
+/// aliasing, where a load waits for an earlier store whose address has the same low 12 bits.
 fn sums_offset<A>(scratch: &[A], rows: &[A]) -> usize {
     let target = rows.as_ptr().addr() + L1_ALIAS_BYTES / 2;
-    let distance = target.wrapping_sub(scratch.as_ptr().addr()) % L1_ALIAS_BYTES;
-    let aligned_start = scratch.as_ptr().align_offset(CACHE_LINE);
-    let start = aligned_start + distance / CACHE_LINE * (CACHE_LINE / size_of::<A>());
-    // Limit the offset, because `scratch` is only `L1_ALIAS_BYTES` longer than a block of sums.
-    if start * size_of::<A>() > L1_ALIAS_BYTES { aligned_start } else { start }
+    target.wrapping_sub(scratch.as_ptr().addr()) % L1_ALIAS_BYTES / size_of::<A>()
 }
 
-/// Computes `sums ← sums + Aᵀ·x`. If `prefetches_rows` is true, prefetches whole rows of `A` in
-/// software, and otherwise only the first cache line of each of the next [`ROWS`] rows.
-#[inline(always)]
-fn add_rows<A: Element + Float>(
-    prefetches_rows: bool,
-    (a, lda): (&[A], usize),
-    x: &[A],
-    sums: &mut [A],
-) {
-    let (groups, rest) = x.as_chunks::<ROWS>();
-    for (group, x) in groups.iter().enumerate() {
-        let a = &a[group * ROWS * lda..];
-        if !prefetches_rows {
-            (ROWS..2 * ROWS).for_each(
-                #[inline(always)]
-                |i| prefetch(a.as_ptr().wrapping_add(i * lda)),
-            );
-        }
-        add_row_group(prefetches_rows, (a, lda), *x, sums);
-    }
-    let rest_start = x.len() - rest.len();
-    for (i, &x) in rest.iter().enumerate() {
-        let row = &a[(rest_start + i) * lda..][..sums.len()];
-        for (sum, &a) in sums.iter_mut().zip(row) {
-            *sum = *sum + a * x;
-        }
-    }
-}
-
-/// Computes `sums ← sums + Σ xᵢ·rowᵢ` over [`ROWS`] rows of `A`, with software prefetch if
-/// `prefetch` is true.
-#[inline(always)]
-fn add_row_group<A: Element + Float>(
-    prefetch: bool,
-    (rows, lda): (&[A], usize),
-    x: [A; ROWS],
-    sums: &mut [A],
-) {
-    let (upper, upper_rest) = four_rows((rows, lda), sums.len());
-    let (lower, lower_rest) = four_rows((&rows[4 * lda..], lda), sums.len());
-    let (blocks, rest) = sums.as_chunks_mut();
-    for ((sums, upper), lower) in blocks.iter_mut().zip(upper).zip(lower) {
-        if prefetch {
-            upper.into_iter().chain(lower).for_each(prefetch_after);
-        }
-        *sums = add_block(upper, lower, &x, *sums);
-    }
-    for ((sum, upper), lower) in rest.iter_mut().zip(upper_rest).zip(lower_rest) {
-        *sum = *sum + dot_pairwise(&x, upper.map(|&a| a), lower.map(|&a| a));
-    }
-}
-
-/// Returns two iterators over the first `len` elements of four rows of `a`: over the blocks of
-/// [`WIDTH`] elements, and over the elements after the last block. An item of an iterator holds one
-/// block or element of each row.
+/// Kernel that computes `sums ← sums + Aᵀ·x`. If `prefetches_rows` is true, the kernel prefetches
+/// whole rows of `A` in software, and otherwise only the first cache line of each of the next
+/// [`ROWS`] rows.
 ///
-/// The iterators zip slices. If a loop indexed an array of rows, the compiler would check the bounds
-/// of each row for each block.
-#[inline(always)]
-fn four_rows<A>(
-    (a, lda): (&[A], usize),
-    len: usize,
-) -> (impl Iterator<Item = [&[A; WIDTH]; 4]>, impl Iterator<Item = [&A; 4]>) {
-    let (a0, rest0) = a[..len].as_chunks();
-    let (a1, rest1) = a[lda..][..len].as_chunks();
-    let (a2, rest2) = a[2 * lda..][..len].as_chunks();
-    let (a3, rest3) = a[3 * lda..][..len].as_chunks();
-    (zip_four([a0, a1, a2, a3]), zip_four([rest0, rest1, rest2, rest3]))
+/// [`SimdKernel::run`] is safe if `a` holds as many rows of the length of `sums` as `x` has elements.
+struct AddRows<'a, S> {
+    a: &'a [S],
+    lda: usize,
+    x: &'a [S],
+    sums: &'a mut [S],
+    prefetches_rows: bool,
 }
 
-#[inline(always)]
-fn zip_four<X>([a, b, c, d]: [&[X]; 4]) -> impl Iterator<Item = [&X; 4]> {
-    a.iter().zip(b).zip(c.iter().zip(d)).map(
-        #[inline(always)]
-        |((a, b), (c, d))| [a, b, c, d],
-    )
-}
-
-#[inline(always)]
-fn add_block<A: Element + Float>(
-    [a, b, c, d]: [&[A; WIDTH]; 4],
-    [e, f, g, h]: [&[A; WIDTH]; 4],
-    x: &[A; ROWS],
-    mut sums: [A; WIDTH],
-) -> [A; WIDTH] {
-    for i in 0..WIDTH {
-        let (upper, lower) = ([a[i], b[i], c[i], d[i]], [e[i], f[i], g[i], h[i]]);
-        sums[i] = sums[i] + dot_pairwise(x, upper, lower);
+impl<S: SimdScalar> SimdKernel<S> for AddRows<'_, S> {
+    #[inline(always)]
+    unsafe fn run<V: SimdVector<Scalar = S>>(self) {
+        let Self { a, lda, x, sums, prefetches_rows } = self;
+        let n = sums.len();
+        // If all rows have the same offset in a cache line, add the columns before the first
+        // boundary of a cache line separately, so that the other loads are aligned.
+        let is_same_offset = (lda * size_of::<S>()).is_multiple_of(CACHE_LINE);
+        let head = if is_same_offset { a.as_ptr().align_offset(CACHE_LINE).min(n) } else { 0 };
+        let (groups, rest) = x.as_chunks::<ROWS>();
+        let (mut row, sums) = (a.as_ptr(), sums.as_mut_ptr());
+        for x in groups {
+            if !prefetches_rows {
+                (ROWS..2 * ROWS).for_each(
+                    #[inline(always)]
+                    |i| prefetch(row.wrapping_add(i * lda)),
+                );
+            }
+            // SAFETY: the caller guarantees `ROWS` rows of n elements from `row` on.
+            unsafe { add_columns::<V, ROWS>((row, lda), x, sums, (head, n), prefetches_rows) };
+            row = row.wrapping_add(ROWS * lda);
+        }
+        for x in rest {
+            let x = std::array::from_ref(x);
+            // SAFETY: the caller guarantees a row of n elements at `row`.
+            unsafe { add_columns::<V, 1>((row, lda), x, sums, (head, n), false) };
+            row = row.wrapping_add(lda);
+        }
     }
-    sums
+
+    unsafe fn run_portable(self) {
+        if SimdLevel::current() == SimdLevel::WithoutFma {
+            self.add_portably(|a, b, c| a * b + c);
+        } else {
+            self.add_portably(|a, b, c| FmaMode::BASE.fused_mul_add(a, b, c));
+        }
+    }
 }
 
-/// Returns `Σ xᵢ·aᵢ`, added pairwise. `upper` and `lower` are the first and the last four aᵢ.
-#[inline(always)]
-fn dot_pairwise<A: Element + Float>(x: &[A; ROWS], upper: [A; 4], lower: [A; 4]) -> A {
-    let [x0, x1, x2, x3, x4, x5, x6, x7] = *x;
-    let (upper_x, lower_x) = ([x0, x1, x2, x3], [x4, x5, x6, x7]);
-    dot_four(upper_x, upper) + dot_four(lower_x, lower)
+impl<S: SimdScalar> AddRows<'_, S> {
+    #[inline(always)]
+    fn add_portably(self, mul_add: impl Fn(S, S, S) -> S) {
+        let Self { a, lda, x, sums, .. } = self;
+        let n = sums.len();
+        let row = |i: usize| &a[i * lda..][..n];
+        let (groups, rest) = x.as_chunks::<PORTABLE_ROWS>();
+        for (group, x) in groups.iter().enumerate() {
+            let rows: [_; PORTABLE_ROWS] = std::array::from_fn(|i| row(group * PORTABLE_ROWS + i));
+            let [r0, r1, r2, r3] = rows;
+            let rows = r0.iter().zip(r1).zip(r2.iter().zip(r3));
+            for (sum, ((&a0, &a1), (&a2, &a3))) in sums.iter_mut().zip(rows) {
+                let upper = mul_add(x[1], a1, mul_add(x[0], a0, *sum));
+                *sum = mul_add(x[3], a3, mul_add(x[2], a2, upper));
+            }
+        }
+        let rest_start = x.len() - rest.len();
+        for (i, &x) in rest.iter().enumerate() {
+            for (sum, &a) in sums.iter_mut().zip(row(rest_start + i)) {
+                *sum = mul_add(x, a, *sum);
+            }
+        }
+    }
 }
 
+/// Adds the products of `R` rows, `lda` elements apart, and `x` to n sums. The first `head` columns
+/// end at a boundary of a cache line.
+///
+/// # Safety
+/// The processor supports the vector type `V`. `row` is valid for reads of `R` rows of n elements,
+/// and `sums` for reads and writes of n elements. `head` is at most n.
 #[inline(always)]
-fn dot_four<A: Element + Float>(x: [A; 4], a: [A; 4]) -> A {
-    (a[0] * x[0] + a[1] * x[1]) + (a[2] * x[2] + a[3] * x[3])
+unsafe fn add_columns<V: SimdVector, const R: usize>(
+    (row, lda): (*const V::Scalar, usize),
+    x: &[V::Scalar; R],
+    sums: *mut V::Scalar,
+    (head, n): (usize, usize),
+    prefetches_rows: bool,
+) {
+    /// Adds blocks of `$vectors` vectors of columns, from `$column` to `$end`.
+    macro_rules! add_blocks {
+        ($vectors:literal, $column:ident, $end:expr) => {
+            while $column + $vectors * V::WIDTH <= $end {
+                let (row, sums) = (row.wrapping_add($column), sums.wrapping_add($column));
+                if prefetches_rows {
+                    prefetch_block::<_, R>((row, lda), $vectors * V::WIDTH);
+                }
+                add_block::<V, R, $vectors>((row, lda), x, sums);
+                $column += $vectors * V::WIDTH;
+            }
+        };
+    }
+    let mut column = 0;
+    // SAFETY: the columns of every block are before n.
+    unsafe {
+        for end in [head, n] {
+            if end - column >= 8 * V::WIDTH {
+                if V::HAS_32_REGISTERS {
+                    add_blocks!(16, column, end);
+                }
+                add_blocks!(8, column, end);
+            }
+            add_blocks!(1, column, end);
+            if column < end {
+                let (row, sums) = (row.wrapping_add(column), sums.wrapping_add(column));
+                add_partial_vector::<V, R>((row, lda), x, sums, end - column);
+                column = end;
+            }
+        }
+    }
+}
+
+/// Prefetches `len` elements of each of `R` rows, [`PREFETCH_DISTANCE`] bytes after `row`.
+#[inline(always)]
+fn prefetch_block<S, const R: usize>((row, lda): (*const S, usize), len: usize) {
+    for i in 0..R {
+        let start = row.wrapping_add(i * lda + PREFETCH_DISTANCE / size_of::<S>());
+        for offset in (0..len).step_by(CACHE_LINE / size_of::<S>()) {
+            prefetch(start.wrapping_add(offset));
+        }
+    }
+}
+
+/// Adds the products of `R` rows and `x` to `VECTORS` vectors of sums.
+///
+/// # Safety
+/// The requirements of [`add_columns`] hold for `VECTORS` vectors of columns.
+#[inline(always)]
+unsafe fn add_block<V: SimdVector, const R: usize, const VECTORS: usize>(
+    (row, lda): (*const V::Scalar, usize),
+    x: &[V::Scalar; R],
+    sums: *mut V::Scalar,
+) {
+    // SAFETY: row indices are less than `R`, and vector indices are less than `VECTORS`.
+    unsafe {
+        let mut block = [V::splat(x[0]); VECTORS];
+        for (j, sum) in block.iter_mut().enumerate() {
+            *sum = V::load(sums.add(j * V::WIDTH));
+        }
+        for (i, &x) in x.iter().enumerate() {
+            let x = V::splat(x);
+            for (j, sum) in block.iter_mut().enumerate() {
+                *sum = x.mul_add(V::load(row.add(i * lda + j * V::WIDTH)), *sum);
+            }
+        }
+        for (j, sum) in block.into_iter().enumerate() {
+            sum.store(sums.add(j * V::WIDTH));
+        }
+    }
+}
+
+/// Like [`add_block`], for fewer columns than a vector has.
+///
+/// # Safety
+/// The requirements of [`add_columns`] hold for `count` columns.
+#[inline(always)]
+unsafe fn add_partial_vector<V: SimdVector, const R: usize>(
+    (row, lda): (*const V::Scalar, usize),
+    x: &[V::Scalar; R],
+    sums: *mut V::Scalar,
+    count: usize,
+) {
+    // SAFETY: row indices are less than `R`, and only `count` columns are accessed.
+    unsafe {
+        let mut sum = V::load_first(sums, count);
+        for (i, &x) in x.iter().enumerate() {
+            sum = V::splat(x).mul_add(V::load_first(row.add(i * lda), count), sum);
+        }
+        sum.store_first(sums, count);
+    }
 }

@@ -16,7 +16,8 @@
 //! | operation | portable implementation | fast path, if available | difference of results |
 //! |---|---|---|---|
 //! | level 1, `f32` | `level1::accumulate`, `level1::update_slice` | AVX-512 loops | none |
-//! | GEMV, 16-bit or transposed long rows | loops of `gemv`, `gemv_transposed` | `gemv` loops compiled for AVX2 or AVX-512 | none |
+//! | 16-bit GEMV | loops of `gemv` | `gemv` loops compiled for AVX2 or AVX-512 | none |
+//! | transposed GEMV outside L1 | loops of `gemv_transposed` | `gemv_transposed` with AVX-512, AVX2 or NEON vectors | none |
 //! | other GEMV, GEMM | loops of `kernel::portable` | `kernel` with AVX-512, AVX2 or NEON vectors | none |
 //! | packed GEMM on a processor without FMA | loops of `kernel::portable` | crate `matrixmultiply` | rounding |
 //! | 16-bit GEMM | GEMM of widened operands in `f32` | AMX GEMM, for large shapes | rounding; subnormals are zero |

@@ -2,7 +2,7 @@ use super::*;
 use crate::{
     host::{
         blas::gemm::tests::{assert_within_rounding, naive_gemm},
-        simd::level::{SimdLevel, with_each_simd_level, with_level},
+        simd::level::{SimdLevel, with_each_fused_level, with_each_simd_level, with_level},
         testing::{for_each_element, fractions, integers, operand, rounded, threads, wide},
     },
     op::Gemm,
@@ -77,13 +77,11 @@ fn gemv_is_bit_identical_on_any_number_of_threads<T: Element>() {
     }
 }
 
-/// Covers the GEMV loops that the compiler vectorizes: the loops for 16-bit elements and for long
-/// rows.
-fn gemv_loops_are_bit_identical_at_each_simd_level<T: Element>() {
-    for (trans, m, n) in [(No, 11, 1100), (Yes, 37, 40), (Yes, 37, 1100)] {
-        if size_of::<T>() > 2 && (trans == No || n <= SHORT_ROW_LEN) {
-            continue;
-        }
+/// Covers all kernels of GEMV. The last rows and columns of the matrices fill no whole block.
+fn gemv_is_bit_identical_at_each_simd_level<T: Element>() {
+    for (trans, m, n) in
+        [(No, 11, 1100), (Yes, 37, 40), (Yes, 37, 1100), (Yes, 300, 259), (Yes, 45, 9001)]
+    {
         let op = Gemv::<T>::new(trans, m, n).alpha(T::acc(0.7));
         let (a, (x_len, y_len)) = (fractions::<T>(1, m * n), op.lengths());
         let x = fractions::<T>(2, x_len);
@@ -94,7 +92,13 @@ fn gemv_loops_are_bit_identical_at_each_simd_level<T: Element>() {
         };
         with_level(SimdLevel::Portable, || {
             let portable_y = run();
-            with_each_simd_level(|| assert!(run() == portable_y, "{op:?}"));
+            let check = || assert!(run() == portable_y, "{op:?}");
+            // Only products of 16-bit elements do not use FMA.
+            if size_of::<T>() == 2 {
+                with_each_simd_level(check)
+            } else {
+                with_each_fused_level(check)
+            }
         });
     }
 }
@@ -112,8 +116,15 @@ fn gemv_with_zero_alpha_reads_neither_a_nor_x<T: Element>() {
 /// The rows of the test matrices start at every offset in a cache line. With some of the leading
 /// dimensions, all rows have the same offset in a cache line.
 fn gemv_is_bit_identical_at_any_address<T: Element>() {
-    let (m, n) = (19, 320);
-    for (trans, lda) in [(No, n), (Yes, n), (No, n - 3), (Yes, n - 3)] {
+    let n = 320;
+    for (trans, m, lda) in [
+        (No, 19, n),
+        (Yes, 19, n),
+        (Yes, 77, n),
+        (No, 19, n - 3),
+        (Yes, 19, n - 3),
+        (Yes, 77, n - 3),
+    ] {
         let op = Gemv::<T>::new(trans, m, lda);
         let (a, (x_len, y_len)) = (fractions::<T>(1, m * lda), op.lengths());
         let x = fractions::<T>(2, x_len);
@@ -142,7 +153,7 @@ fn unpacked_gemv_at_each_simd_level_is_exact() {
 for_each_element!(
     gemv_of_integers_is_exact,
     gemv_is_bit_identical_on_any_number_of_threads,
-    gemv_loops_are_bit_identical_at_each_simd_level,
+    gemv_is_bit_identical_at_each_simd_level,
     gemv_with_zero_alpha_reads_neither_a_nor_x
 );
 
