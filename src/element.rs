@@ -61,8 +61,8 @@ mod sealed {
             Self: Element;
     }
 
-    /// Family of types with one member for each element type, such as the types of the pointers to
-    /// a kernel's host function.
+    /// Family of types with one member for each element type, such as the types of pointers to the
+    /// host function of a kernel.
     pub trait PerElement {
         /// Member of the family for the element type `T`.
         type Of<T: Element>;
@@ -179,7 +179,7 @@ pub(crate) const fn is_same<T: Element, S: Element>() -> bool {
 
 /// Returns the entry of `values` for the element type `T`. `values` has one `V` for each element
 /// type, in the order of [`DType`]. If the types of the values are known at compile time,
-/// [`EachElement`] selects a value without a comparison of types.
+/// use [`EachElement`], which selects a value without a comparison of types.
 ///
 /// # Panics
 /// Panics if the entry of `values` for `T` does not have the type `V`.

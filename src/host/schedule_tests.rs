@@ -1,5 +1,5 @@
-//! Schedules of the kernels on 2 to 64 threads: shares of work, barriers, cache lines that several
-//! threads write, and results that another socket reads. The threads are simulated.
+//! Tests of the schedules of kernels on 2 to 64 simulated threads: balance of the work, barriers,
+//! cache lines that several threads write, and results that threads of another socket read.
 
 use crate::{
     host::{
@@ -17,7 +17,7 @@ use crate::{
 
 const PERFORMANCE: &str = include_str!("../../docs/performance.md");
 
-/// Elements that start at a cache line, like those of a blob.
+/// Elements that start at a cache-line boundary, like the elements of a blob.
 struct Operand {
     memory: Vec<f32>,
     len: usize,
@@ -98,7 +98,7 @@ fn product(name: &'static str, m: usize, n: usize, k: usize) -> Case {
     })
 }
 
-/// Products and convolutions of AlexNet and GoogLeNet at batch 10.
+/// GEMMs, and convolutions of AlexNet and GoogLeNet with a batch of 10.
 fn gemm_cases() -> Vec<Case> {
     let conv1 = convolution([10, 3, 96, 1], [227, 11, 4, 0]);
     let conv2 = convolution([10, 96, 256, 2], [27, 5, 1, 2]);
@@ -120,7 +120,7 @@ fn gemm_cases() -> Vec<Case> {
     ]
 }
 
-/// Number of elements of the output of AlexNet's conv1 at batch 10.
+/// Number of elements in the output of AlexNet's conv1 with a batch of 10.
 const CONV1_LEN: usize = 10 * 96 * 55 * 55;
 
 /// Elementwise functions, whose tasks may have any length.
@@ -193,8 +193,8 @@ fn row(case: &Case) -> String {
     let imbalances = schedules.each_ref().map(|schedule| format!("{:.2}", schedule.imbalance()));
     let [.., last] = &schedules;
     let (shared, lines) = last.shared_lines(CACHE_LINE as u64);
-    // A result of a few cache lines is a sum over many elements, which takes far longer to compute
-    // than to write.
+    // A result of few cache lines consists of sums over many elements, which take far longer to
+    // compute than to write.
     let shared = match lines {
         1000.. => format!("{:.1} %", 100.0 * shared as f64 / lines as f64),
         _ => "–".to_owned(),
@@ -215,10 +215,10 @@ fn the_documentation_contains_the_simulated_schedules() {
     );
 }
 
-/// A part of a product has at least 16 rows and columns, or all rows or columns, and at least
-/// 2 MFLOP, so the shares of 64 threads differ if each has only a few MFLOP.
+/// A part of a GEMM has at least 16 rows and columns, or all rows or columns, and at least 2 MFLOP.
+/// The work of 64 threads therefore differs if each thread has only a few MFLOP.
 #[test]
-fn products_and_convolutions_are_balanced_on_up_to_64_threads() {
+fn gemms_and_convolutions_are_balanced_on_up_to_64_threads() {
     for case in gemm_cases() {
         for threads in [2, 4, 8, 16, 32, 64] {
             let schedule = case.on(threads);
@@ -229,8 +229,8 @@ fn products_and_convolutions_are_balanced_on_up_to_64_threads() {
                 _ => 1.35,
             };
             assert!(imbalance <= bound, "{}, {threads} threads: {imbalance}", case.name);
-            // Fewer than three waits per image: a wait for the padded copy of the image, and one for
-            // the product of each of one or two groups.
+            // Fewer than three waits per image: one wait for the padded copy of the image, and one
+            // wait for the GEMM of each of one or two groups.
             assert!(barriers <= 26, "{}, {threads} threads: {barriers} waits", case.name);
         }
     }
@@ -243,11 +243,11 @@ fn threads_of_elementwise_functions_share_no_cache_line_and_do_equal_work() {
             let schedule = case.on(threads);
             let shared = |line| schedule.shared_lines(line as u64).0;
             assert_eq!(shared(CACHE_LINE), 0, "{}, {threads}", case.name);
-            // The memory of a blob may start in the middle of a pair of lines.
+            // The memory of a blob may start in the middle of a pair of cache lines.
             assert!(shared(2 * CACHE_LINE) < schedule.tasks, "{}, {threads}", case.name);
             assert_eq!(schedule.barriers, 1);
-            // A task has at least half of the smallest grain, and the number of tasks is a multiple
-            // of the number of threads, unless there are too few elements.
+            // A task has more than half of the grain. The number of tasks is a multiple of the
+            // number of threads, unless there are too few elements.
             let fewest = (CONV1_LEN >> 17).min(threads);
             assert!(schedule.tasks >= fewest, "{}: {} tasks", case.name, schedule.tasks);
             let bound = 1.02 * threads as f64 / fewest as f64;
@@ -256,10 +256,10 @@ fn threads_of_elementwise_functions_share_no_cache_line_and_do_equal_work() {
     }
 }
 
-/// With one image per thread, a convolution, the activation and the pooling after it all process the
-/// images in the same order.
+/// If each thread has at least one image, a convolution, its activation and the pooling after it
+/// divide the images among the threads in the same way.
 #[test]
-fn layers_in_sequence_read_what_the_same_socket_wrote() {
+fn consecutive_layers_read_only_results_of_their_own_socket() {
     const PLANES: usize = 64 * 16;
     let op = convolution([64, 2, 16, 1], [64, 3, 1, 1]);
     let pool = Pool2d::new(PLANES, [64, 64], [2, 2], [2, 2], [0, 0], PoolRounding::Ceil).unwrap();
@@ -289,7 +289,7 @@ fn layers_in_sequence_read_what_the_same_socket_wrote() {
 }
 
 #[test]
-fn results_on_64_threads_have_the_bits_of_one_thread() {
+fn results_on_64_threads_are_bit_identical_to_those_on_one_thread() {
     let workers = Workers::new(if cfg!(target_family = "wasm") { 1 } else { 64 }).unwrap();
     let one = Workers::sequential();
     for [m, n, k] in [[203, 197, 150], [97, 1021, 60], [1025, 33, 129], [10, 3000, 100]] {
@@ -307,7 +307,8 @@ fn results_on_64_threads_have_the_bits_of_one_thread() {
             assert!(c == c_64, "{m}×{n}×{k}");
         }
     }
-    // Fewer images than threads, with groups; and images with few positions, which share a GEMM.
+    // Fewer images than threads, with one or two groups; images with few positions, which share a
+    // GEMM; and more images than threads.
     for op in [
         convolution([5, 16, 32, 2], [19, 3, 1, 1]),
         convolution([10, 24, 40, 1], [7, 3, 1, 1]),

@@ -1,6 +1,6 @@
-//! Tests of the conformance kit with few random cases, on the CPU and with some checks on other
-//! devices. The test program `tests/conformance.rs` runs all checks with all random cases on all
-//! devices.
+//! Tests of the conformance kit with few random cases: all checks on the CPU, and some checks on
+//! other devices. The test program `tests/conformance.rs` runs all checks with all random cases on
+//! all devices.
 
 use crate::{
     coverage::assert_readme_shows,
@@ -27,8 +27,8 @@ const MEMORY_CHECKS: [&str; 9] = [
     "alive_after_errors",
 ];
 
-/// Asserts several facts about one report, because a run of the kit takes 20 seconds of processor
-/// time in a debug build.
+/// Checks several properties of one report, because a run of the conformance kit takes 20 seconds
+/// of processor time in a debug build.
 #[test]
 fn the_cpu_passes_the_conformance_kit_with_native_kernels() {
     let report = Kit::new().cases(2).run(&CpuDevice::new());

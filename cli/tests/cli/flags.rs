@@ -124,7 +124,7 @@ fn host_threads(command: &mut std::process::Command) -> usize {
     line.split_whitespace().last().unwrap().parse().unwrap()
 }
 
-/// The shell passes its affinity mask, which `taskset` sets, on to the command.
+/// `taskset` sets the affinity mask of the command.
 #[cfg(target_os = "linux")]
 #[test]
 fn the_default_number_of_threads_respects_the_affinity_mask() {
@@ -141,11 +141,11 @@ fn the_default_number_of_threads_respects_the_affinity_mask() {
     assert!((1..=processors).contains(&all), "{all} threads on {processors} processors");
 }
 
-/// Threads without work do not poll if there are more threads than processors. The processor time of
-/// all threads of the command shows whether they poll.
+/// Threads without work do not poll if there are more threads than processors. The processor time
+/// of all threads of the command shows whether threads poll.
 #[cfg(target_os = "linux")]
 #[test]
-fn more_threads_than_processors_do_not_multiply_the_processor_time() {
+fn more_threads_than_processors_do_not_increase_the_processor_time() {
     let folder = Folder::new("oversubscription");
     let net = "name: 'n' layer { name: 'data' type: 'DummyData' top: 'x' dummy_data_param { \
         shape { dim: 8 dim: 16 dim: 24 dim: 24 } } } layer { name: 'c' type: 'Convolution' \
@@ -171,7 +171,7 @@ fn more_threads_than_processors_do_not_multiply_the_processor_time() {
         of_children.map(parse).sum::<f64>()
     };
     let (one, many) = (seconds(1), seconds(64));
-    // Sixty-three threads that poll for up to 100 µs after each of 180 kernels take a second.
+    // If 63 threads polled for 100 µs after each of 180 kernels, polling would take a second.
     assert!(many < 1.5 * one + 0.3, "{one} s on one thread, {many} s on 64 threads");
 }
 

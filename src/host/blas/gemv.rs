@@ -3,9 +3,9 @@
 //! GEMV is memory-bound, because it reads each element of `A` once. GEMV packs no operand, and
 //! widens 16-bit elements in chunks.
 //!
-//! - The unpacked GEMM kernels handle `f32` and `f64`, unless `A` is transposed and exceeds L1.
-//! - [`gemv_transposed`] handles `f32` and `f64` if `A` is transposed, exceeds L1, and does not have
-//!   very short rows.
+//! - [`gemv_transposed`] handles `f32` and `f64` if `A` is transposed and exceeds L1, and if the
+//!   rows of `A` have at least 1 KiB.
+//! - The unpacked GEMM kernels handle `f32` and `f64` in all other cases.
 //! - [`dot_rows`] and [`add_rows`], compiled for each SIMD level, handle `f16` and `bf16`.
 
 use crate::{
@@ -54,7 +54,7 @@ pub(crate) fn gemv<T: Element>(
     }
     if const { is_wide::<T>() } {
         // The unpacked GEMM kernels read a transposed `A` one block of columns at a time, which is
-        // slow outside L1.
+        // slow if `A` exceeds L1.
         let is_transposed = op.trans == Transpose::Yes;
         if is_transposed && gemv_transposed::adding_rows_is_faster::<T>(op.m, op.n) {
             gemv_transposed::add_rows(workers, (op.alpha, op.beta), (a, op.lda), x, y);

@@ -1,9 +1,10 @@
-//! Transposed GEMV `Aᵀ·x` for matrices that exceed L1: multiples of rows of `A` are added to a vector
-//! of sums.
+//! Transposed GEMV `Aᵀ·x` for matrices that exceed L1: the kernel adds multiples of the rows of `A`
+//! to a vector of sums.
 //!
-//! The kernel reads 1 KiB of a row of `A`, then 1 KiB of the next row, and so on for eight rows, and
-//! keeps the sums of these columns in registers. Runs of 16 cache lines let the hardware prefetcher
-//! of Zen 5 fill L1 from L2 at twice the rate of runs of 4 or 8 cache lines (decision 48).
+//! With AVX-512, the kernel reads 1 KiB of a row of `A`, then 1 KiB of the next row, and so on for
+//! eight rows. The sums of these columns stay in registers. If a loop reads 16 consecutive cache
+//! lines of each row, the hardware prefetcher of Zen 5 fills L1 from L2 at twice the rate of 4 or 8
+//! consecutive cache lines (decision 48).
 //!
 //! Each sum is one chain of fused multiply-adds in the order of the rows, so results are
 //! bit-identical for any number of threads and at all SIMD levels with FMA.
@@ -34,7 +35,7 @@ const SUMS_BYTES: usize = 32 << 10;
 /// Number of rows of `A` whose multiples are added to the sums at a time.
 const ROWS: usize = 8;
 
-/// Like [`ROWS`], at the portable levels.
+/// Like [`ROWS`], but at the portable SIMD levels.
 const PORTABLE_ROWS: usize = 4;
 
 /// Number of elements of `A` in one task, chosen so that a second thread pays off.
@@ -43,7 +44,8 @@ const GRAIN: usize = 1 << 17;
 /// Smallest size in bytes of `A` at which adding rows was faster than the unpacked GEMM kernels.
 const MIN_MATRIX_BYTES: usize = 32 << 10;
 
-/// Smallest size in bytes of a row of `A`: the run of a row that is read at a time with AVX-512.
+/// Smallest size in bytes of a row of `A` for which [`add_rows`] is used: the number of bytes of a
+/// row that the AVX-512 kernel reads at a time.
 const MIN_ROW_BYTES: usize = 1 << 10;
 
 /// Returns whether [`add_rows`] is faster than the unpacked GEMM kernels for the product of a
@@ -53,8 +55,8 @@ pub(crate) fn adding_rows_is_faster<T>(m: usize, n: usize) -> bool {
     row_bytes >= MIN_ROW_BYTES && m.saturating_mul(row_bytes) > MIN_MATRIX_BYTES
 }
 
-/// Computes `y ← α·Aᵀ·x + β·y` for `f32` and `f64`, where rows of `a` are `lda` elements apart. `y`
-/// is not read if β = 0. `x` and `y` must not be empty.
+/// Computes `y ← α·Aᵀ·x + β·y` for `f32` and `f64`, where rows of `a` are `lda` elements apart.
+/// `y` is not read if β = 0. `x` and `y` must not be empty.
 pub(crate) fn add_rows<T: Element>(
     workers: &Workers,
     (alpha, beta): (T::Acc, T::Acc),
@@ -119,8 +121,8 @@ fn add_scaled_rows<S: SimdScalar>(
 }
 
 /// Returns the offset in `scratch` at which the sums start. Modulo 4 KiB, the sums start 2 KiB from
-/// the start of `rows`, so vectors of sums and of `rows` are aligned alike. The offset avoids 4K
-/// aliasing, where a load waits for an earlier store whose address has the same low 12 bits.
+/// the start of `rows`, so vectors of sums and of `rows` have the same alignment. The offset avoids
+/// 4K aliasing, where a load waits for an earlier store whose address has the same low 12 bits.
 fn sums_offset<A>(scratch: &[A], rows: &[A]) -> usize {
     let target = rows.as_ptr().addr() + L1_ALIAS_BYTES / 2;
     target.wrapping_sub(scratch.as_ptr().addr()) % L1_ALIAS_BYTES / size_of::<A>()
@@ -130,7 +132,7 @@ fn sums_offset<A>(scratch: &[A], rows: &[A]) -> usize {
 /// whole rows of `A` in software, and otherwise only the first cache line of each of the next
 /// [`ROWS`] rows.
 ///
-/// [`SimdKernel::run`] is safe if `a` holds as many rows of the length of `sums` as `x` has elements.
+/// [`SimdKernel::run`] is safe if `a` holds a row of the length of `sums` for each element of `x`.
 struct AddRows<'a, S> {
     a: &'a [S],
     lda: usize,
@@ -145,7 +147,7 @@ impl<S: SimdScalar> SimdKernel<S> for AddRows<'_, S> {
         let Self { a, lda, x, sums, prefetches_rows } = self;
         let n = sums.len();
         // If all rows have the same offset in a cache line, add the columns before the first
-        // boundary of a cache line separately, so that the other loads are aligned.
+        // cache-line boundary separately, so that the loads of all other columns are aligned.
         let is_same_offset = (lda * size_of::<S>()).is_multiple_of(CACHE_LINE);
         let head = if is_same_offset { a.as_ptr().align_offset(CACHE_LINE).min(n) } else { 0 };
         let (groups, rest) = x.as_chunks::<ROWS>();
@@ -204,7 +206,7 @@ impl<S: SimdScalar> AddRows<'_, S> {
 }
 
 /// Adds the products of `R` rows, `lda` elements apart, and `x` to n sums. The first `head` columns
-/// end at a boundary of a cache line.
+/// end at a cache-line boundary, or `head` is 0 or n.
 ///
 /// # Safety
 /// The processor supports the vector type `V`. `row` is valid for reads of `R` rows of n elements,
@@ -250,7 +252,8 @@ unsafe fn add_columns<V: SimdVector, const R: usize>(
     }
 }
 
-/// Prefetches `len` elements of each of `R` rows, [`PREFETCH_DISTANCE`] bytes after `row`.
+/// Prefetches `len` elements of each of `R` rows, from [`PREFETCH_DISTANCE`] bytes after the
+/// elements at `row` on.
 #[inline(always)]
 fn prefetch_block<S, const R: usize>((row, lda): (*const S, usize), len: usize) {
     for i in 0..R {

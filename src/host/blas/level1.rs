@@ -550,8 +550,8 @@ fn sum_portable<A: Element + Float>(
     )
 }
 
-/// Calls `kernel`. `rarely` is not inlined, so that the caller need not save the registers that
-/// `kernel` uses.
+/// Calls `kernel` in a function that is not inlined, so that the caller does not save the registers
+/// that `kernel` uses.
 #[cfg(target_arch = "x86_64")]
 #[cold]
 #[inline(never)]

@@ -5,7 +5,7 @@
 //! | module | contents |
 //! |---|---|
 //! | [`kernel`] | GEMM on one thread: packing, micro-kernel, macro-kernel, unpacked GEMM |
-//! | [`x86`] | AVX-512 loops of BLAS level 1, and GEMM of 16-bit elements by AMX or `vdpbf16ps` |
+//! | [`x86`] | AVX-512 and AVX2 loops of BLAS level 1, and GEMM of 16-bit elements by AMX or `vdpbf16ps` |
 //! | [`level1`] | `copy`, `scal`, `axpy`, `axpby`, `dot`, `asum`, `sumsq`, `amax` |
 //! | [`gemv_transposed`], [`gemv`] | matrix-vector products |
 //! | [`gemm`] | choice of a GEMM kernel, and division of `C` among threads |
@@ -15,9 +15,9 @@
 //!
 //! | operation | portable implementation | fast path, if available | difference of results |
 //! |---|---|---|---|
-//! | level 1, `f32` | `level1::accumulate`, `level1::update_slice` | AVX-512 loops | none |
+//! | level 1, `f32` | `level1::accumulate`, `level1::update_slice` | AVX-512 or AVX2 loops | none |
 //! | 16-bit GEMV | loops of `gemv` | `gemv` loops compiled for AVX2 or AVX-512 | none |
-//! | transposed GEMV outside L1 | loops of `gemv_transposed` | `gemv_transposed` with AVX-512, AVX2 or NEON vectors | none |
+//! | transposed GEMV of matrices that exceed L1 | loops of `gemv_transposed` | `gemv_transposed` with AVX-512, AVX2 or NEON vectors | none |
 //! | other GEMV, GEMM | loops of `kernel::portable` | `kernel` with AVX-512, AVX2 or NEON vectors | none |
 //! | packed GEMM on a processor without FMA | loops of `kernel::portable` | crate `matrixmultiply` | rounding |
 //! | 16-bit GEMM | GEMM of widened operands in `f32` | AMX GEMM, for large shapes | rounding; subnormals are zero |

@@ -3,9 +3,10 @@
 use crate::element::Element;
 use std::cell::RefCell;
 
-/// Maximum number of cached buffers per thread. The input gradient of a convolution by Winograd's
-/// algorithm uses five buffers at a time for `f32`: flipped filters, transformed filters, tiles,
-/// products, and the panels of a GEMM. For 16-bit types, it uses seven.
+/// Maximum number of cached buffers per thread. For `f32`, the input gradient of a convolution by
+/// Winograd's algorithm uses five buffers at a time: flipped filters, transformed filters, tiles,
+/// matrix products, and the panels of a GEMM. For 16-bit types, it also uses buffers for the
+/// widened images and outputs.
 const MAX_CACHED_BUFFERS: usize = 7;
 
 /// Size in bytes of the largest buffer that a thread caches. A thread frees buffers of more than

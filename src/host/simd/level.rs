@@ -26,8 +26,8 @@ pub(crate) enum SimdLevel {
     WithoutFma,
 }
 
-/// Highest SIMD level, which is detected only once, because checking all processor features on
-/// every call would slow down short kernels.
+/// Highest SIMD level of this process. The level is detected only once, because checking all
+/// processor features on every call would slow down short kernels.
 static HIGHEST: OnceLock<SimdLevel> = OnceLock::new();
 
 impl SimdLevel {
@@ -42,11 +42,12 @@ impl SimdLevel {
         Self::highest()
     }
 
-    /// Returns [`current`](Self::current) if the level has been detected before, or else `None`.
+    /// Returns [`current`](Self::current) if the level has been detected before, and otherwise
+    /// `None`.
     ///
-    /// A short kernel chooses its code by `known`, and calls a separate function if `known` returns
-    /// `None`. The detection of the level is a function call, before which a kernel would have to
-    /// save registers in every call.
+    /// A short kernel calls `known` to choose its code. If `known` returns `None`, the kernel calls
+    /// a separate function. If the kernel itself contained the call that detects the level, the
+    /// kernel would save registers for this call every time.
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     pub(crate) fn known() -> Option<Self> {

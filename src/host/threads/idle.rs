@@ -36,8 +36,8 @@ pub(crate) struct IdleThreads {
     notification: Condvar,
 }
 
-/// A value that shares no pair of cache lines with other values. Threads that poll the value keep
-/// its cache line while other threads write to neighbouring values.
+/// Value that shares no pair of cache lines with other values. A write to a neighbouring value
+/// therefore does not evict the value from the caches of the threads that poll it.
 #[derive(Debug)]
 #[repr(align(128))]
 struct OwnCacheLines<T>(T);
@@ -70,8 +70,8 @@ impl State {
 }
 
 impl IdleThreads {
-    /// Returns the [`IdleThreads`] of a new pool, whose threads all start by polling for an offer. A
-    /// thread without work polls for `spin_time` before it sleeps.
+    /// Returns the [`IdleThreads`] of a new pool, whose threads all start by polling for an offer.
+    /// A thread without work polls for `spin_time` before it sleeps.
     pub(crate) fn new(threads: usize, spin_time: Duration) -> Self {
         let state = State { waiting: threads, ..State::default() };
         Self {

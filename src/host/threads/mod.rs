@@ -70,8 +70,8 @@ pub struct Workers {
 }
 
 impl Workers {
-    /// Starts `count` threads. If `count` is 0, starts [`default_threads`] threads, one per core that
-    /// the process may use.
+    /// Starts `count` threads. If `count` is 0, starts [`default_threads`] threads, one per core
+    /// that the process may use.
     ///
     /// # Errors
     /// [`Error::InvalidInput`] if the threads cannot be started.
@@ -109,15 +109,15 @@ impl Workers {
     }
 
     /// Returns the handle to the set of threads that the whole process shares. The shared set has
-    /// [`default_threads`] threads, which start when `global` is first called. If the threads cannot
-    /// be started, the set contains only the calling thread.
+    /// [`default_threads`] threads, which start when `global` is first called. If the threads
+    /// cannot be started, the set contains only the calling thread.
     pub fn global() -> &'static Self {
         static GLOBAL: OnceLock<Workers> = OnceLock::new();
         GLOBAL.get_or_init(|| Self::new(0).unwrap_or(Self::sequential()))
     }
 
-    /// Returns a handle to the same set of threads, with which a kernel uses at most `count` of the
-    /// threads.
+    /// Returns a handle to the same set of threads. A kernel that gets this handle uses at most
+    /// `count` of the threads.
     pub(crate) fn limited_to(&self, count: usize) -> Self {
         match count.min(self.count) {
             0 | 1 => Self::sequential(),
@@ -248,8 +248,8 @@ impl Workers {
         match &self.pool {
             Some(pool) if tasks > 1 => {
                 let threads = tasks.min(self.count);
-                // The queues hold at most `MAX_TASKS` tasks. A step runs several consecutive tasks
-                // if there are more.
+                // The queues hold at most `MAX_TASKS` entries. If there are more tasks, an entry
+                // stands for several consecutive tasks.
                 let tasks_per_step = tasks.div_ceil(MAX_TASKS);
                 let queues = StealQueues::new(tasks.div_ceil(tasks_per_step), self.count);
                 run_region(pool, threads - 1, &|thread| {

@@ -15,7 +15,7 @@ use std::{io, panic::resume_unwind, sync::Arc, time::Duration};
 #[derive(Debug)]
 pub(crate) struct Pool {
     idle_threads: Arc<IdleThreads>,
-    /// Time for which a thread that waits polls before it sleeps.
+    /// Time for which a waiting thread polls before it sleeps.
     spin_time: Duration,
 }
 

@@ -5,10 +5,10 @@ use std::thread::available_parallelism;
 /// Returns the number of processors that the calling thread may use at once, at least 1.
 ///
 /// On Linux, the standard library counts the processors in the thread's affinity mask, which
-/// `taskset`, `numactl`, Slurm and `mpiexec` set, without processors that are offline. The standard
-/// library limits the number by the CPU quota of the thread's cgroup and of each cgroup above it,
-/// in versions 1 and 2 of cgroups. A quota is rounded down, to at least 1: a quota of 1.5
-/// processors gives 1.
+/// `taskset`, `numactl`, Slurm and `mpiexec` set. Processors that are offline do not count. The
+/// standard library limits the number by the CPU quotas of the thread's cgroup and of the cgroups
+/// above it, in versions 1 and 2 of cgroups. A quota is rounded down, but to at least 1: a quota of
+/// 1.5 processors gives 1.
 pub(crate) fn available_processors() -> usize {
     available_parallelism().map_or(1, usize::from)
 }
@@ -19,8 +19,8 @@ pub(crate) fn available_processors() -> usize {
 /// - the number of processors that the calling thread may use at once, by its affinity mask and, on
 ///   Linux, by the CPU quota of its cgroups;
 /// - on Linux, the number of cores that have a processor in the affinity mask. Two processors of
-///   one core (simultaneous multithreading) share the units that multiply, and the L1 and L2
-///   caches for which kernels choose their blocks.
+///   one core (simultaneous multithreading) share the FMA units, and the L1 and L2 caches for which
+///   kernels choose their blocks.
 ///
 /// ```
 /// let processors = std::thread::available_parallelism().map_or(1, usize::from);
@@ -48,15 +48,16 @@ mod linux {
     use std::{collections::HashSet, fs, ops::RangeInclusive, path::Path};
 
     /// Returns the number of cores that have a processor in the list of allowed processors in the
-    /// file `status`. `processors` is the directory in which Linux describes the processors. Returns
-    /// `None` if a file cannot be read or parsed, or describes no core.
+    /// file `status`. `processors` is the directory in which Linux describes the processors.
+    /// Returns `None` if `status` cannot be read or parsed, or if no allowed processor has a
+    /// description.
     ///
     /// The list also contains allowed processors that are offline, which have no description.
     pub(super) fn count_cores(status: &Path, processors: &Path) -> Option<usize> {
         let status = fs::read_to_string(status).ok()?;
         let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
         let ranges: Option<Vec<_>> = list.trim().split(',').map(parse_range).collect();
-        // A malformed list must not cause an endless search.
+        // Limit the number of files that a malformed list causes this function to read.
         let allowed = ranges?.into_iter().flatten().take(1 << 16);
         let siblings = allowed.filter_map(|processor| {
             // Processors of one core have equal lists of siblings.
@@ -127,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_default_number_of_threads_is_that_of_the_allowed_cores() {
+    fn the_default_number_of_threads_is_at_most_the_number_of_processors() {
         assert!((1..=available_processors()).contains(&default_threads()));
         // Every supported Linux reports at least one core.
         assert_eq!(available_cores().is_some(), cfg!(target_os = "linux"));

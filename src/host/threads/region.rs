@@ -20,9 +20,9 @@ use std::{
 /// depend on elapsed time.
 const SPIN_TIME: Duration = Duration::from_micros(if cfg!(loom) { 0 } else { 100 });
 
-/// Returns the time for which a waiting thread of a set of `threads` threads polls before it
-/// sleeps: [`SPIN_TIME`], or zero if the process may run fewer than `threads` threads at once. A
-/// polling thread would then occupy a processor that a thread with work could use.
+/// Returns the time for which a waiting thread polls before it sleeps: [`SPIN_TIME`], or zero if
+/// the set has more threads than the process may run at once (`processors`). A polling thread
+/// would then occupy a processor that a thread with work could use.
 pub(crate) fn spin_time(threads: usize, processors: usize) -> Duration {
     if threads > processors { Duration::ZERO } else { SPIN_TIME }
 }

@@ -2,8 +2,8 @@
 //!
 //! [`simulate`] calls a kernel with [`Workers`] whose threads are simulated on the calling thread.
 //! The kernel's own code divides the work into tasks, and [`StealQueues`] distributes the tasks.
-//! Only the pool is replaced: the simulated thread that becomes free first takes the next task. The
-//! time that a task takes is the work that the task records.
+//! The simulation replaces only the thread pool: the simulated thread that becomes free first takes
+//! the next task. The duration of a task is the work that the task records.
 //!
 //! GEMMs only record their work and do not compute, because a debug build takes too long for GEMMs
 //! of practical shapes. The results of a simulated kernel that calls GEMMs are therefore wrong.
@@ -11,7 +11,7 @@
 use crate::host::threads::{Workers, work_stealing::StealQueues};
 use std::{cell::RefCell, collections::HashMap, ops::Range};
 
-/// The work that determines how long a simulated task takes.
+/// Measure of work, which determines how long a simulated task takes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Work {
     /// Bytes of the chunks that a task writes.
@@ -20,7 +20,7 @@ pub(crate) enum Work {
     GemmFlops,
 }
 
-/// Threads that a kernel used, and what they did.
+/// Schedule of a simulated kernel: its duration, its tasks, and the bytes that each thread wrote.
 #[derive(Debug)]
 pub(crate) struct Schedule {
     threads: usize,
@@ -36,7 +36,7 @@ pub(crate) struct Schedule {
     writes: Vec<(usize, Range<u64>)>,
 }
 
-/// A simulated task: the thread that runs the task, and the time that has passed.
+/// Simulated thread that runs the current task, and the time on this thread.
 #[derive(Clone, Copy, Debug)]
 struct Position {
     thread: usize,
@@ -74,7 +74,7 @@ fn with_simulation<R>(body: impl FnOnce(&mut Simulation) -> R) -> Option<R> {
 /// Runs the tasks of a parallel region on `count` simulated threads.
 pub(super) fn run_region(count: usize, tasks: usize, body: &(dyn Fn(usize) + Sync)) {
     let start = with_simulation(|simulation| simulation.now).expect("a simulation");
-    // Threads that share one task of an outer region have numbers of their own.
+    // The threads that share one task of an outer region have separate numbers.
     let number = |i: usize| start.thread * count + i;
     let queues = StealQueues::new(tasks, count);
     let mut free: Vec<_> = vec![start.time; tasks.min(count)];
@@ -125,8 +125,8 @@ pub(crate) fn start_gemm() -> Option<u64> {
     })
 }
 
-/// Records that the current task computes a part of the GEMM with the number `gemm`: `rows` of `C`
-/// with the bytes `columns` of each row, whose starts are `ldc` bytes apart.
+/// Records that the current task computes a part of the GEMM with the number `gemm`: the bytes
+/// `columns` of each of the rows `rows` of `C`. Rows of `C` start `ldc` bytes apart.
 pub(crate) fn record_gemm_part(
     gemm: u64,
     flops: u64,
@@ -148,8 +148,8 @@ impl Schedule {
         (self.duration * self.threads as u64) as f64 / self.work.max(1) as f64
     }
 
-    /// Returns the number of lines of `line` bytes that more than one thread writes, and the number
-    /// of all lines that threads write.
+    /// Returns the number of cache lines that more than one thread writes, and the number of all
+    /// cache lines that threads write. A cache line has `line` bytes.
     pub(crate) fn shared_lines(&self, line: u64) -> (usize, usize) {
         let mut writers = HashMap::new();
         let mut shared = 0;
@@ -179,11 +179,11 @@ impl Schedule {
     }
 }
 
-/// Returns the share of an operand that threads read on another socket than that whose threads
-/// wrote it. `writers` are the threads that wrote the operand, as [`Schedule::writers`] returns
-/// them. `readers` are the threads that wrote the result of the next kernel, where a share of the
-/// result depends on the same share of the operand. The first of the sockets runs the first
-/// `threads / sockets` threads, and so on.
+/// Returns the share of an operand whose readers run on a different socket from its writers.
+/// `writers` are the threads that wrote the operand, as returned by [`Schedule::writers`].
+/// `readers` are the threads that wrote the result of the next kernel. Each range of the result
+/// depends on the range of the operand at the same relative position. Each socket runs
+/// `threads / sockets` threads with consecutive numbers.
 pub(crate) fn crossing(
     writers: &[(usize, f64)],
     readers: &[(usize, f64)],
@@ -209,7 +209,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_free_thread_takes_the_next_task() {
+    fn the_thread_that_becomes_free_first_takes_the_next_task() {
         // 3 tasks of 40 bytes and one of 20 bytes on two threads, in chunks of ten `u32`.
         let mut y = vec![0u32; 35];
         let schedule = simulate(2, Work::BytesWritten, |workers| {
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_two_threads_write_are_shared() {
+    fn cache_lines_that_two_threads_write_are_shared() {
         let mut y = crate::memory::HostBytes::zeroed(256).unwrap();
         let mut shared = |chunk, line| {
             let fill = |i, y: &mut [u8]| y.fill(i as u8);
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn results_that_another_socket_reads_are_crossing() {
+    fn crossing_returns_the_share_that_another_socket_reads() {
         let run = |chunk: usize| {
             let mut y = vec![0u8; 400];
             let run = |workers: &Workers| workers.for_each_chunk(&mut y, chunk, |_, _| ());
@@ -243,7 +243,7 @@ mod tests {
         };
         assert_eq!(crossing(&run(100), &run(100), 4, 2), 0.0);
         assert_eq!(crossing(&run(100), &run(400), 4, 2), 0.5);
-        // Chunks of 150 bytes: the thread 1 of the first socket reads the bytes 150 to 300.
+        // With chunks of 150 bytes, thread 1 of the first socket reads the bytes from 150 to 300.
         assert!((crossing(&run(100), &run(150), 4, 2) - 0.25).abs() < 1e-9);
     }
 }

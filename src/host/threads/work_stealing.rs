@@ -3,9 +3,9 @@
 //! A thread takes the tasks of its own queue first. A kernel mostly reads what the previous kernel
 //! wrote, in the same order, so a thread finds its own results in its cache.
 //!
-//! A queue is one atomic number, so a thread that finds a queue empty writes nothing. Each queue
-//! has cache lines of its own, so a thread that takes a task of its own queue does not take a cache
-//! line from another thread.
+//! A queue is one atomic number, and a thread that finds a queue empty does not write to it. Each
+//! queue has cache lines of its own. A thread that takes a task from its own queue therefore does
+//! not invalidate the cache line of another thread's queue.
 
 use crate::sync::{AtomicU64, Relaxed};
 use std::ops::Range;
@@ -16,11 +16,11 @@ pub(crate) const MAX_TASKS: usize = u32::MAX as usize;
 /// Task queues, one per thread.
 pub(crate) struct StealQueues(Vec<Queue>);
 
-/// The range of task numbers that no thread has taken yet: the start of the range in the lower 32
-/// bits, and the end in the upper 32 bits.
+/// Queue of one thread: the range of task numbers that no thread has taken yet. The lower 32 bits
+/// hold the start of the range, and the upper 32 bits the end.
 ///
-/// The alignment is two cache lines, because a processor may fetch the neighbour of a cache line
-/// with the line, and because some ARM processors have cache lines of 128 bytes.
+/// The alignment is two cache lines, because a processor may fetch a cache line together with its
+/// neighbour, and because some ARM processors have cache lines of 128 bytes.
 #[repr(align(128))]
 struct Queue(AtomicU64);
 

@@ -1,7 +1,7 @@
 //! GEMM of 16-bit elements, which accumulates in `f32` and rounds each element of `C` once.
 //!
-//! Large GEMMs use the processor's instructions that multiply `bf16`, if they are faster than
-//! `f32`. Otherwise, large GEMMs widen the operands to `f32` while packing them, and small GEMMs
+//! Large GEMMs use AMX or `vdpbf16ps`, if the processor has one of them and it is faster than `f32`
+//! arithmetic. Otherwise, large GEMMs widen the operands to `f32` while packing them. Small GEMMs
 //! multiply unpacked, widened copies of the operands.
 
 use crate::cast::{cast_slice, cast_slice_mut};
@@ -52,9 +52,9 @@ const NC: usize = 1024;
 /// KC of the unpacked path: the number of steps along k whose elements are widened at a time.
 const KC: usize = 256;
 
-/// Largest number of elements of an `A` that a packed GEMM reads in place after it has widened all
-/// of `A`. The widened `A` takes at most a quarter of a 1 MiB L2 cache. Widening by copying is faster
-/// than transposing widened rows into panels.
+/// Largest number of elements of `A` for which a packed GEMM widens all of `A` and then reads the
+/// widened copy in place. The copy takes at most a quarter of a 1 MiB L2 cache. Widening by copying
+/// is faster than transposing widened rows into panels.
 const WIDENED_A_MAX_LEN: usize = 1 << 16;
 
 /// Computes `C ← α·op(A)·op(B) + β·C` and rounds each element of `C` once. `H` and `T` must be the
@@ -98,8 +98,8 @@ enum HalfPath {
     Unpacked,
     /// Packed path: packing widens the operands into panels.
     Packed,
-    /// Path of a unit that multiplies `bf16`: the operands are packed into tiles. `kc` is KC of the
-    /// path that `unit` replaces.
+    /// Path that packs the operands into tiles, which `unit` multiplies. `kc` is KC of the path
+    /// that `unit` replaces.
     #[cfg(target_arch = "x86_64")]
     Bf16 { unit: Bf16Unit, kc: usize },
 }
@@ -111,7 +111,8 @@ impl HalfPath {
         let is_unpacked = unpacked_is_faster(&convert_op::<H, f32>(op));
         #[cfg(target_arch = "x86_64")]
         if let Some(unit) = Bf16Unit::choose(op) {
-            // The dot kernel adds products in lanes, and not in the order of k.
+            // The dot kernel of the unpacked path adds products in lanes, and not in the order of
+            // k, so `vdpbf16ps` cannot give bit-identical results.
             let adds_in_lanes =
                 is_unpacked && (op.trans_a, op.trans_b) == (Transpose::No, Transpose::Yes);
             if !(adds_in_lanes && unit == Bf16Unit::Vdpbf16ps) {
@@ -175,8 +176,9 @@ fn patch_nonfinite<H: Element<Acc = f32>>(
     }
 }
 
-/// Computes the dot products for a block of `C` from packed panels of widened elements, or from a
-/// widened copy of `A` if the macro-kernel would read such a matrix in place.
+/// Computes the dot products for a block of `C` from packed panels of widened elements. If the
+/// macro-kernel would read an `f32` matrix of the shape of `A` in place, a widened copy of `A`
+/// replaces the panels of `A`.
 fn sum_packed<H: Element<Acc = f32>>(block: &HalfBlock<'_, H>, sums: &mut [f32]) {
     let (op, m, n, k) = (block.op, block.rows.len(), block.columns.len(), block.op.k);
     let b = StridedSource::for_b(op.trans_b, block.b, op.ldb);

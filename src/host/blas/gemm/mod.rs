@@ -226,8 +226,9 @@ pub(crate) fn gemm_batched<T: Element>(
         gemm(workers, op, a, b, c)
     };
     // GEMM results are bit-identical on any number of threads, so multithreaded GEMMs in sequence
-    // give the same results as single-threaded GEMMs in parallel. In parallel, the GEMMs take as
-    // long as `rounds` single-threaded GEMMs.
+    // give the same results as single-threaded GEMMs in parallel. In parallel, all GEMMs take as
+    // long as `rounds` single-threaded GEMMs. In sequence, all GEMMs take as long as
+    // `batch.count / parts` single-threaded GEMMs.
     let (threads, parts) = (workers.count(), max_parts::<T>(workers.count(), op.flops()));
     let min_flops = parallel_min_flops::<T>();
     let rounds = batch.count.div_ceil(threads);

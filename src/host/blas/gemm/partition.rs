@@ -18,8 +18,8 @@ pub(crate) fn parallel_min_flops<T>() -> u64 {
 /// so that no tile is split between threads.
 const PARTITION_UNIT: usize = 16;
 
-/// Time to pack one element of an operand, in multiply-adds. Each part packs its own rows of `A` and
-/// its own columns of `B`. The value only weighs the perimeter of a part against its area.
+/// Estimated time to pack one element of an operand, in multiply-adds. Each part packs its own rows
+/// of `A` and its own columns of `B`. Only the division into parts depends on this estimate.
 pub(crate) const PACK_COST: usize = 8;
 
 /// Calls `body(part, row, column)` for each part of a GEMM. `part` is the GEMM for a range of rows
@@ -69,9 +69,10 @@ pub(crate) fn max_parts<T>(threads: usize, flops: u64) -> usize {
 /// last part along m and along n may be smaller.
 ///
 /// Of all divisions into a grid of ranges of rows and ranges of columns, the function chooses the
-/// one whose parts take the least time: multiply-adds per step of k, and elements to pack. On many
-/// threads, parts with few rows or few columns would pack too many elements for their number of
-/// multiply-adds.
+/// one whose parts have the shortest estimated time. For one step along k, the estimate is the
+/// number of multiply-adds of a part, plus [`PACK_COST`] for each element that the part packs. On
+/// many threads, parts with few rows or few columns would pack too many elements for their number
+/// of multiply-adds.
 fn part_size<T: Element>(op: &Gemm<T>, max_parts: usize) -> [usize; 2] {
     let range_len = |extent: usize, ranges: usize| match ranges {
         1 => extent,

@@ -179,7 +179,8 @@ pub(crate) fn gemm_is_bit_identical_on_any_number_of_threads<T: Element>() {
 
 pub(crate) fn batched_gemm_of_integers_is_exact<T: Element>() {
     let workers = threads();
-    // The threads share each GEMM of the last batch, and divide the GEMMs of the batch before it.
+    // The threads share each GEMM of the last batch. In the batch before the last, each thread
+    // computes whole GEMMs.
     let shapes = [
         (3, 4, 5, 7, 0),
         (1, 1, 1, 2, 1),

@@ -77,7 +77,8 @@ fn gemv_is_bit_identical_on_any_number_of_threads<T: Element>() {
     }
 }
 
-/// Covers all kernels of GEMV. The last rows and columns of the matrices fill no whole block.
+/// The shapes cover all kernels of GEMV. The last rows and columns of the matrices do not fill a
+/// block.
 fn gemv_is_bit_identical_at_each_simd_level<T: Element>() {
     for (trans, m, n) in
         [(No, 11, 1100), (Yes, 37, 40), (Yes, 37, 1100), (Yes, 300, 259), (Yes, 45, 9001)]

@@ -344,7 +344,8 @@ unsafe fn multiply_tiles<V: SimdVector, const MR: usize, const NR: usize>(p: &Ra
             let row_tile = if column_tile % 2 == 0 { i } else { row_tiles - 1 - i };
             let row = row_tile * MR;
             let first_row = row.min(p.m - MR);
-            // Only the last tile prefetches, because all tiles read the same rows of `B`.
+            // Only the last tile of a pass over `A` prefetches, because all tiles of the pass read
+            // the same rows of `B`.
             let prefetch_rows = if i + 1 == row_tiles { NR } else { 0 };
             // SAFETY: the tile is within the m rows of `A` and `C`, and the n rows of `B`.
             unsafe {
@@ -362,8 +363,8 @@ unsafe fn multiply_tiles<V: SimdVector, const MR: usize, const NR: usize>(p: &Ra
     }
 }
 
-/// Computes `C ← sums + β·C` for the given rows and columns of a tile of `C`, whose first element is
-/// at `c`.
+/// Computes `C ← sums + β·C` for the given rows and columns of a tile of `C`. The first element of
+/// the tile is at `c`.
 ///
 /// # Safety
 /// The rows and columns are within `sums`, and are valid for reads and writes in `C`.
@@ -387,8 +388,8 @@ unsafe fn add_to_c<S: Float, const MR: usize, const NR: usize>(
     }
 }
 
-/// Returns α times the dot products of `MR` rows of `A` with `NR` rows of `B`. Prefetches the
-/// elements of `B` that are `prefetch_rows` rows after the elements that it reads.
+/// Returns α times the dot products of `MR` rows of `A` with `NR` rows of `B`. Prefetches `NR` rows
+/// of `B`, which start `prefetch_rows` rows after row `column` of `B`.
 ///
 /// # Safety
 /// The requirements of [`gemm_dot`] hold, `row + MR` is at most m, and `column + NR` is at most n.
@@ -416,8 +417,8 @@ unsafe fn dot_tile<V: SimdVector, const MR: usize, const NR: usize>(
                 for (j, y) in y.iter_mut().enumerate() {
                     *y = V::load(b.add(j * p.ldb));
                     // Prefetch the rows of the next tile, because the hardware prefetcher must
-                    // detect the access pattern of each row anew. A distance of 0 costs less than a
-                    // branch.
+                    // detect the access pattern of each row anew. A prefetch of the current row
+                    // (for `prefetch_rows` = 0) costs less than a branch.
                     V::prefetch(b.wrapping_add((j + prefetch_rows) * p.ldb));
                 }
                 for (i, sums) in lane_sums.iter_mut().enumerate() {

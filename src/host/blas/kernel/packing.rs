@@ -177,8 +177,8 @@ impl<T: Element<Acc = S>, S: SimdScalar> StridedPack<'_, T, S> {
         let (x, panel) = (x.as_ptr(), panel.as_mut_ptr());
         for first in (0..mn).step_by(panel_dim) {
             let rows = panel_dim.min(mn - first);
-            // If elements need no widening, transpose square blocks of `WIDTH`×`WIDTH` elements. Zeros
-            // replace missing rows.
+            // If elements need no widening, transpose square blocks of `WIDTH`×`WIDTH` elements.
+            // Zeros replace missing rows.
             let square_rows =
                 if const { is_wide::<T>() } { panel_dim / V::WIDTH * V::WIDTH } else { 0 };
             for start in (0..k).step_by(V::WIDTH) {

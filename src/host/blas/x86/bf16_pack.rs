@@ -1,4 +1,4 @@
-//! Packing of 16-bit operands into tiles of pairs of `bf16`, for AMX and `vdpbf16ps`.
+//! Packing of 16-bit operands into tiles of `bf16` pairs, for AMX and `vdpbf16ps`.
 
 use crate::{
     element::Element,
@@ -9,7 +9,8 @@ use crate::{
 };
 use std::arch::x86_64::*;
 
-/// Order of the elements of two consecutive steps along k in a 32-bit word.
+/// Order of a pair in a 32-bit word. A pair consists of the elements of two consecutive steps along
+/// k.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum PairOrder {
     /// The element of the first step is in the low half of the word, as in memory.

@@ -2,8 +2,8 @@
 
 use crate::element::{DType, Element};
 
-/// Number of rows in a tile, as in an AMX tile. A tile row holds a row of `A`, a row of sums, or two consecutive
-/// steps along k of `B`.
+/// Number of rows in a tile. A packed tile has the shape of an AMX tile. A tile row holds a row of
+/// `A`, a row of sums, or two consecutive steps along k of `B`.
 pub(crate) const TILE_ROWS: usize = 16;
 
 /// Number of elements along k in a tile of 16-bit elements.
@@ -15,8 +15,9 @@ pub(crate) const TILE_ROW_BYTES: usize = 64;
 /// Number of 32-bit words in a tile.
 pub(crate) const TILE_WORDS: usize = 256;
 
-/// Number of rows, and of columns, of the four tiles of `C` that AMX computes together (MR and NR).
-/// Packing pads operands to multiples of `BLOCK_ROWS` rows or columns.
+/// MR and NR of the AMX kernel: the number of rows, and of columns, of the four tiles of `C` that
+/// AMX computes together. Packing pads operands to multiples of `BLOCK_ROWS` rows or columns, for
+/// AMX and `vdpbf16ps`.
 pub(crate) const BLOCK_ROWS: usize = 2 * TILE_ROWS;
 
 /// Returns the number of `bf16` terms into which an element splits: two for `f16`, one for `bf16`.

@@ -1,13 +1,15 @@
 //! GEMM of 16-bit elements with instructions that multiply `bf16`.
 //!
-//! A unit multiplies packed pairs of `bf16` and adds the products in `f32`:
+//! A *unit* is an instruction that multiplies packed pairs of `bf16` and adds the products in
+//! `f32`:
 //!
-//! - [`amx`] multiplies tiles of 16×32 elements, if the processor has AMX and Linux permits its use.
-//!   AMX also multiplies `f16`, as sums of two `bf16`.
-//! - [`vdpbf16ps`] multiplies vectors of 16 pairs, on processors of AMD that have AVX512-BF16.
+//! - [`amx`] multiplies tiles of 16×32 elements, if the processor has AMX and Linux permits its
+//!   use. AMX also multiplies `f16`, as sums of two `bf16`.
+//! - [`vdpbf16ps`] multiplies vectors of 16 pairs, on AMD processors with AVX512-BF16.
 //!
-//! Both units treat subnormal operands as zero and flush subnormal sums to zero, whatever the
-//! floating-point settings of the thread. Without a unit, GEMM widens the operands to `f32`.
+//! Both units treat subnormal operands as zero and flush subnormal sums to zero, for any
+//! floating-point settings of the thread. On a processor without a unit, GEMM widens the operands
+//! to `f32`.
 
 #[cfg(test)]
 mod tests;
@@ -46,7 +48,7 @@ const BF16_MIN_OUTPUTS: usize = 256;
 /// Smallest m at which at least half of the rows of a `vdpbf16ps` tile are rows of `A`.
 const VDPBF16PS_MIN_M: usize = 4;
 
-/// Instructions that multiply `bf16` elements.
+/// Instruction that multiplies `bf16` elements.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Bf16Unit {
     /// The AMX instruction `tdpbf16ps`.
@@ -58,7 +60,7 @@ pub(crate) enum Bf16Unit {
 
 #[cfg(test)]
 thread_local! {
-    /// Unit that a test has set for GEMMs of every size on this thread.
+    /// Unit that a test has chosen for GEMMs of every size on this thread.
     static TEST_UNIT: std::cell::Cell<Option<Bf16Unit>> = const { std::cell::Cell::new(None) };
 }
 
@@ -94,9 +96,9 @@ impl Bf16Unit {
         (is_efficient && vdpbf16ps::is_fast()).then_some(Self::Vdpbf16ps)
     }
 
-    /// Returns KC, the number of steps along k in a block. [`Self::Vdpbf16ps`] adds the products of
-    /// `widened_kc` steps before it adds their sum to the sum of the previous steps, as a GEMM of
-    /// widened operands does. AMX has its own KC.
+    /// Returns KC, the number of steps along k in a block. For [`Self::Vdpbf16ps`], KC is
+    /// `widened_kc`, so that the order of additions is the same as in a GEMM of widened operands.
+    /// AMX has its own KC.
     fn kc<H: Element>(self, widened_kc: usize) -> usize {
         match self {
             #[cfg(target_os = "linux")]

@@ -18,7 +18,8 @@ const BLOCK: usize = LANES * ACCUMULATOR_ROWS;
 
 /// Accumulates `f(sum, xᵢ, yᵢ)` over all pairs (xᵢ, yᵢ), and returns the sum of the accumulators.
 /// Returns `None` at SIMD levels for which this file has no loop, and if the level has not been
-/// detected yet. `f(sum, 0, 0)` must return `sum`. Prefetches `x` in software if `prefetch` is true.
+/// detected yet. `f(sum, 0, 0)` must return `sum`. Prefetches `x` in software if `prefetch` is
+/// true.
 ///
 /// # Panics
 /// Panics if the lengths of `x` and `y` differ.
@@ -108,8 +109,9 @@ pub(crate) fn update_in_place(
     }
 }
 
-/// Computes [`update`], or [`update_in_place`] if `IN_PLACE` is true, which then ignores `x`.
-/// `IN_PLACE` is a constant, so that the loops in place keep one address and not two.
+/// Implements [`update`] and, if `IN_PLACE` is true, [`update_in_place`], for which `x` is ignored.
+/// `IN_PLACE` is a const generic, so that the in-place loops keep one address in a register instead
+/// of two.
 ///
 /// # Safety
 /// `x` is valid for reads, and `y` for reads and writes, of `len` elements. `x` and `y` may be

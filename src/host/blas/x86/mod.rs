@@ -4,9 +4,9 @@
 //!   are bit-identical to the results of the portable loops. `row` defines the registers of both
 //!   SIMD levels, with their loads and stores.
 //! - [`bf16_unit`] computes large GEMMs of 16-bit elements without widening, if the processor has
-//!   instructions that multiply `bf16`: [`amx`] or [`vdpbf16ps`]. [`bf16_pack`] packs operands into
-//!   tiles, whose shapes [`bf16_tile`] defines. Both units treat subnormal `bf16` as zero. AMX adds
-//!   the products in a different order from the portable GEMM.
+//!   an instruction that multiplies `bf16`: [`amx`] or [`vdpbf16ps`]. [`bf16_pack`] packs operands
+//!   into tiles, whose shapes [`bf16_tile`] defines. Both units treat subnormal `bf16` as zero. AMX
+//!   adds the products in a different order from the portable GEMM.
 
 mod row;
 pub(crate) mod level1;

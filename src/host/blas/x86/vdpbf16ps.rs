@@ -1,15 +1,15 @@
 //! Products of packed panels of `bf16` with the AVX-512 instruction `vdpbf16ps`.
 //!
 //! `vdpbf16ps` multiplies each of 16 pairs of `bf16` by another pair, and adds both products to an
-//! `f32` sum. Intel documents two fused multiply-adds, each rounded to nearest, ties to even: first
-//! the product of the high elements is added, then that of the low elements. Subnormal operands
-//! count as zero, and subnormal results become zero of the same sign. Neither the rounding mode nor
-//! the other settings of MXCSR have an effect, and no exception is raised.
+//! `f32` sum. Intel documents two fused multiply-adds, which round to nearest, ties to even. The
+//! first one adds the product of the high elements, and the second one that of the low elements.
+//! Subnormal operands count as zero, and subnormal results become zero of the same sign. The
+//! instruction ignores the rounding mode and the other settings of MXCSR, and raises no exception.
 //!
 //! Packing puts the first of two steps along k in the high element of a pair. Each sum is therefore
 //! one chain of fused multiply-adds in the order of k, as in a GEMM of operands that are widened to
-//! `f32`. The results are bit-identical to those of such a GEMM, unless an operand, a partial sum or
-//! a result is subnormal. AMX adds in another order.
+//! `f32`. The results are bit-identical to those of such a GEMM, unless an operand, a partial sum
+//! or a result is subnormal. AMX adds the products in a different order.
 
 #[cfg(test)]
 mod tests;
@@ -38,8 +38,8 @@ pub(crate) fn is_available() -> bool {
     *AVAILABLE
 }
 
-/// Returns true if [`is_available`] does and `vdpbf16ps` is as fast as `vfmadd231ps`. On the Xeon
-/// where `vdpbf16ps` was measured, it takes four to six times as long as `vfmadd231ps`.
+/// Returns true if `vdpbf16ps` is available and as fast as `vfmadd231ps`. On the Xeon where
+/// `vdpbf16ps` was measured, `vdpbf16ps` takes four to six times as long as `vfmadd231ps`.
 pub(crate) fn is_fast() -> bool {
     is_available() && is_amd()
 }
@@ -72,8 +72,8 @@ pub(crate) fn multiply_panels(
     }
 }
 
-/// Computes tiles of `ROWS` rows and `VECTORS` vectors of `C`, until they cover `rows` rows. `ROWS`
-/// divides [`TILE_ROWS`].
+/// Computes `rows` rows of `C` in tiles of `ROWS` rows and `VECTORS` vectors. `ROWS` divides
+/// [`TILE_ROWS`].
 ///
 /// # Safety
 /// The processor has `vdpbf16ps`. `a` is valid for reads of packed tiles with `rows` rows, and `b`

@@ -35,7 +35,7 @@ const ADD_GRAIN: usize = 1 << 16;
 /// matrix holds the elements that one tap reads in one channel.
 const TAPS_PER_TASK: usize = 96;
 
-/// Unit of the number of rows of the im2col matrix in one task.
+/// Granularity of the number of rows of the im2col matrix in one task.
 const WIDTH_UNIT: usize = 32;
 
 /// Returns the number of images in each part of the batch, and the number of parts of the batch.
@@ -52,10 +52,11 @@ fn split_batch(op: &Convolution, filter_parts: usize) -> (usize, usize) {
 /// Returns the number of rows of the im2col matrix in each task, for `outer` tasks per range of
 /// rows. The filters of a group have `m`×`n` elements.
 ///
-/// The width gives each of `threads` threads one task, in at most `max_parts` ranges, unless the
-/// threads would take 15 % less time with another width. All tasks take the same time: the
-/// multiply-adds of a task for one position, and [`PACK_COST`] for each element that the task packs.
-/// The tasks that are left for the last round share the threads.
+/// The usual width divides the rows into as few ranges as give each of `threads` threads a task,
+/// and into at most `max_parts` ranges. The function returns another width if the estimated time is
+/// then more than 15 % shorter. For one position, the estimated time of a task is its number of
+/// multiply-adds, plus [`PACK_COST`] for each element that the task packs. In the last round, the
+/// threads share the remaining tasks.
 fn part_width(threads: usize, outer: usize, [m, n]: [usize; 2], max_parts: usize) -> usize {
     let width = |parts: usize| n.div_ceil(parts).next_multiple_of(WIDTH_UNIT).min(n);
     let time = |width: usize| {

@@ -17,7 +17,8 @@ pub(crate) fn plane_lens(op: &Pool2d) -> (usize, usize) {
     (area(op.input), area(op.output()))
 }
 
-/// Returns the number of planes in one task, which divides the planes evenly among the threads.
+/// Returns the number of planes in one task. Tasks of this size divide the planes evenly among the
+/// threads.
 pub(crate) fn planes_per_task(workers: &Workers, op: &Pool2d) -> usize {
     workers.even_units(op.planes, plane_lens(op).0, GRAIN)
 }

@@ -29,8 +29,8 @@ fn has_vdpbf16ps() -> bool {
     is_available()
 }
 
-/// Adds `a·b` to `sum` like one half of `vdpbf16ps`. A result of less than 2⁻¹²⁶ in magnitude
-/// before rounding becomes zero.
+/// Returns `a·b + sum`, like one of the two multiply-adds of `vdpbf16ps`. A result of less than
+/// 2⁻¹²⁶ in magnitude before rounding becomes zero.
 fn multiply_add(a: bf16, b: bf16, sum: f32) -> f32 {
     let flush = |x: f32| if x.abs() < f32::MIN_POSITIVE { 0f32.copysign(x) } else { x };
     let [a, b, sum] = [a.to_f32(), b.to_f32(), sum].map(flush);
@@ -79,7 +79,8 @@ fn sums_are_chains_of_multiply_adds_that_flush_subnormals() {
         multiply_panels(shape, &packed_a, &packed_b, true, &mut twice);
         let mut zeros = 0;
         for (i, j) in (0..rows).flat_map(|i| (0..columns).map(move |j| (i, j))) {
-            // Zeros complete the last pair if k is odd; adding them turns a sum of -0 to 0.
+            // If k is odd, zeros complete the last pair. Adding their product turns a sum of -0
+            // into 0.
             let zeros_of_last_pair = [bf16::ZERO; 1][..k % 2].iter();
             let factors = a[i * k..][..k].iter().zip(&b[j * k..][..k]);
             let factors = factors.chain(zeros_of_last_pair.clone().zip(zeros_of_last_pair));
@@ -99,8 +100,8 @@ fn sums_are_chains_of_multiply_adds_that_flush_subnormals() {
 
 const TRANSPOSES: [(Transpose, Transpose); 4] = [(No, No), (No, Yes), (Yes, No), (Yes, Yes)];
 
-/// The shapes have one and several blocks of k, of odd lengths, and tiles of every number of rows
-/// and vectors. The first shape takes the unpacked path without `vdpbf16ps`.
+/// The shapes have one or several blocks along k, odd values of k, and tiles of both shapes.
+/// Without `vdpbf16ps`, GEMM computes the first shape on the unpacked path.
 #[test]
 fn gemm_is_bit_identical_with_and_without_vdpbf16ps() {
     if !has_vdpbf16ps() {

@@ -107,8 +107,8 @@ impl Winograd<'_> {
         })
     }
 
-    /// Writes the transformed filters to `u`. For each output plane, `u` has 16 rows of one element
-    /// per channel.
+    /// Writes the transformed filters to `u`. For each output plane, `u` has 16 rows, each with one
+    /// element per channel.
     fn transform_filters(&self, workers: &Workers, filters: &[f32], u: &mut [f32]) {
         let (stride, channels) = (self.filter_stride(), self.channels);
         workers.for_each_chunk(u, FILTER_PLANES * stride, |task, u| {

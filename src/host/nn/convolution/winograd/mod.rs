@@ -1,8 +1,8 @@
-//! Winograd's algorithm F(2×2, 3×3) for convolutions of `f32` with 3×3 filters and a stride of 1
+//! Winograd's algorithm F(2×2, 3×3) for convolutions in `f32` with 3×3 filters and a stride of 1
 //! (Lavin and Gray 2015, arXiv:1509.09308).
 //!
-//! The outputs of a plane are divided into *tiles* of 2×2. A tile of outputs needs 36
-//! multiplications per channel by the definition, and 16 by Winograd's algorithm:
+//! The outputs of a plane are divided into *tiles* of 2×2. A tile of outputs requires 36
+//! multiplications per channel by the definition of convolution, and 16 by Winograd's algorithm:
 //!
 //! ```text
 //! U = G·g·Gᵀ     16 elements of a filter g of 3×3 taps        transform_filters
@@ -11,14 +11,14 @@
 //! y = Aᵀ·M·A     2×2 outputs                                  transform_products
 //! ```
 //!
-//! The gradient of the filters runs the same steps backwards: `dM = A·dy·Aᵀ`, then the 16 matrix
-//! products `dU = Σ dM ⊙ V`, summed over the tiles, then `dg = Gᵀ·dU·G`. The gradient of the images is
-//! a convolution with flipped filters.
+//! The gradient of the filters takes the transposed steps in reverse order: `dM = A·dy·Aᵀ`, then
+//! the 16 matrix products `dU = Σ dM ⊙ V`, summed over the tiles, then `dg = Gᵀ·dU·G`. The gradient
+//! of the images is a convolution with flipped filters.
 //!
-//! A *block* is a number of rows of tiles, of one image or of all images of a task. The blocks
-//! depend on shapes alone, so results are bit-identical on any number of threads.
+//! A *block* consists of consecutive rows of tiles, of one image or of all images of a task. The
+//! blocks depend on shapes alone, so results are bit-identical for any number of threads.
 //!
-//! - `transform` has the formulas of the transforms, for sixteen tiles at a time.
+//! - `transform` computes the transforms of sixteen tiles or filters at a time.
 //! - `tiles` transforms the tiles of images and output gradients.
 //! - `forward` computes outputs, and `backward_filters` the gradient of the filters.
 
@@ -40,7 +40,7 @@ const MAX_TILES: usize = 256;
 const GRAIN: usize = 1 << 15;
 
 /// Smallest number of channels, and of output planes, of a group for which Winograd's algorithm is
-/// faster. With fewer, the transforms take as long as the saved multiplications.
+/// faster. With fewer planes, the transforms take as long as the saved multiplications.
 const MIN_CHANNELS: usize = 32;
 
 /// Smallest number of tiles in the batch for which the transform of the filters pays off.
@@ -77,8 +77,8 @@ impl<'a> Winograd<'a> {
         Self::new(op).filter(|winograd| {
             let tiles = winograd.tiles[0] * winograd.tiles[1];
             let outputs = winograd.output[0] * winograd.output[1];
-            // With an odd number of rows or columns of outputs, the last tiles compute outputs that
-            // do not exist. Less than a sixth of the computed outputs may be of this kind.
+            // If a plane has an odd number of rows or columns of outputs, the last tiles compute
+            // outputs outside the plane. These must be less than a sixth of the computed outputs.
             winograd.channels.min(winograd.outputs) >= MIN_CHANNELS
                 && op.batch() * tiles >= MIN_TILES
                 && winograd.tiles[1] <= MAX_TILES
@@ -144,18 +144,19 @@ impl<'a> Winograd<'a> {
         self.rows_per_block * self.tiles[1]
     }
 
-    /// Returns the distance between the 16 rows of a channel in a block of transformed tiles. A
-    /// store of a vector that starts in one row never reaches the next row.
+    /// Returns the distance in elements between the 16 rows of a channel in a block of transformed
+    /// tiles. A store of [`LANES`] elements that starts at a tile of one row never reaches the next
+    /// row.
     fn tile_stride(&self) -> usize {
         (self.block_tiles() + LANES - 1).next_multiple_of(LANES)
     }
 
-    /// Returns the distance between channels in a block of transformed tiles.
+    /// Returns the distance in elements between channels in a block of transformed tiles.
     fn channel_stride(&self) -> usize {
         TILE_LEN * self.tile_stride() + LANES
     }
 
-    /// Returns the distance between output planes in the transformed filters.
+    /// Returns the distance in elements between output planes in the transformed filters.
     fn filter_stride(&self) -> usize {
         TILE_LEN * self.channels + LANES
     }
@@ -165,7 +166,7 @@ impl<'a> Winograd<'a> {
         (GRAIN / self.channel_stride()).max(1)
     }
 
-    /// Returns the number of columns of a phase of an image.
+    /// Returns the number of columns of a phase of a plane, rounded up to a multiple of [`LANES`].
     fn phase_width(&self) -> usize {
         (self.tiles[1] + 1).next_multiple_of(LANES)
     }

@@ -22,9 +22,9 @@ fn convolution(
     Convolution::new(batch, outputs, groups, window).unwrap()
 }
 
-/// Convolutions with every padding from 0 to 3, groups, and even and odd numbers of outputs: a
-/// single output, tasks of several images, several blocks per image, and rows of more tiles than a
-/// vector and than a block contain.
+/// Returns convolutions with every padding from 0 to 3, groups, and even and odd numbers of
+/// outputs. Among them are a single output, tasks of several images, several blocks per image, and
+/// rows with more tiles than a vector or a block contains.
 fn cases() -> Vec<Convolution> {
     vec![
         convolution([1, 1, 1, 1], [3, 3], [0, 0]),
@@ -69,24 +69,24 @@ fn by_winograd(
     [y, df]
 }
 
-/// The transforms multiply by ½ and ¼ only, so results on small integers are exact.
+/// The only factors of the transforms are ½ and ¼, so results of small integers are exact.
 #[test]
 fn winograd_of_integers_is_exact_at_every_simd_level() {
     for op in cases() {
         let x = integers(1, op.input_len());
         let filters = integers(2, op.filter_len());
         let dy = integers(3, op.output_len());
-        let [want_y, _, want_df, _] = definition(&op, &x, &filters, &dy);
+        let [expected_y, _, expected_df, _] = definition(&op, &x, &filters, &dy);
         with_each_simd_level(|| {
             let [y, df] = by_winograd(&Workers::sequential(), &op, &x, &filters, &dy);
-            assert_eq!(wide(&y), want_y, "y of {op:?}");
-            assert_eq!(wide(&df), want_df, "dfilters of {op:?}");
+            assert_eq!(wide(&y), expected_y, "y of {op:?}");
+            assert_eq!(wide(&df), expected_df, "dfilters of {op:?}");
         });
     }
 }
 
 #[test]
-fn winograd_is_bit_identical_on_any_number_of_threads_and_at_every_fused_level() {
+fn winograd_is_bit_identical_on_any_number_of_threads_and_at_every_level_with_fma() {
     for op in cases() {
         let x = fractions(1, op.input_len());
         let filters = fractions(2, op.filter_len());
@@ -104,7 +104,7 @@ fn winograd_is_bit_identical_on_any_number_of_threads_and_at_every_fused_level()
 /// magnitudes of all terms, times the number of terms. The errors of Winograd's algorithm on random
 /// operands must stay below a quarter of this bound.
 #[test]
-fn errors_of_winograd_stay_below_the_bound_of_the_direct_algorithm() {
+fn errors_of_winograd_stay_below_a_quarter_of_the_bound_of_the_direct_algorithm() {
     for op in [
         convolution([2, 32, 32, 1], [13, 13], [1, 1]),
         convolution([1, 128, 32, 1], [14, 14], [1, 1]),
@@ -117,10 +117,10 @@ fn errors_of_winograd_stay_below_the_bound_of_the_direct_algorithm() {
         for x in [signed, rectified] {
             let [y, y_sizes, df, df_sizes] = definition(&op, &x, &filters, &dy);
             let [got_y, got_df] = by_winograd(&Workers::sequential(), &op, &x, &filters, &dy);
-            let max_error = |got: &[f32], want: &[f64], sizes: &[f64]| {
-                let errors = got.iter().zip(want).zip(sizes);
-                errors.fold(0.0, |max: f64, ((got, want), size)| {
-                    max.max((f64::from(*got) - want).abs() / size)
+            let max_error = |got: &[f32], expected: &[f64], sizes: &[f64]| {
+                let errors = got.iter().zip(expected).zip(sizes);
+                errors.fold(0.0, |max: f64, ((got, expected), size)| {
+                    max.max((f64::from(*got) - expected).abs() / size)
                 })
             };
             let rounding = 2f64.powi(-24);
@@ -134,10 +134,10 @@ fn errors_of_winograd_stay_below_the_bound_of_the_direct_algorithm() {
     }
 }
 
-/// An output of F(2×2, 3×3) depends only on the elements of its own window, so NaN does not spread
-/// to other outputs, and a window of zeros gives exactly zero.
+/// An output of F(2×2, 3×3) depends only on the elements of its own window. NaN and infinity
+/// therefore do not spread to other outputs, and a window of zeros gives exactly zero.
 #[test]
-fn nan_and_zeros_affect_the_same_outputs_as_in_the_definition() {
+fn nan_and_infinity_affect_only_outputs_whose_windows_contain_them() {
     let op = convolution([1, 32, 32, 1], [14, 15], [1, 1]);
     let filters: Vec<f32> = fractions(2, op.filter_len());
     let dy = vec![0.0; op.output_len()];
@@ -162,7 +162,7 @@ fn the_choice_depends_on_channels_outputs_and_tiles() {
     assert!(is_chosen(&convolution([10, 256, 384, 1], [13, 13], [1, 1])));
     assert!(is_chosen(&convolution([10, 384, 256, 2], [13, 13], [1, 1])));
     assert!(is_chosen(&convolution([4, 32, 32, 1], [8, 8], [1, 1])));
-    // Few channels, outputs or tiles, and tiles of which a quarter of the outputs is unused.
+    // Too few channels, output planes or tiles, or tiles a quarter of whose outputs is unused.
     assert!(!is_chosen(&convolution([10, 16, 64, 1], [13, 13], [1, 1])));
     assert!(!is_chosen(&convolution([10, 64, 16, 1], [13, 13], [1, 1])));
     assert!(!is_chosen(&convolution([1, 256, 384, 1], [13, 13], [1, 1])));

@@ -3,8 +3,8 @@
 //! In a block, each channel has 16 rows, one for each element of a transformed tile. A row has one
 //! column per tile, so the 16 matrix products of a block read and write rows of the block.
 //!
-//! A plane's rows are first split into *phases*, the elements in even and those in odd columns, so
-//! that the elements of neighbouring tiles are contiguous.
+//! Each row of a plane is first split into two *phases*: the elements in even columns, and the
+//! elements in odd columns. In a phase, the elements of neighbouring tiles are contiguous.
 
 use crate::host::{
     cache::scratch::with_scratch,
@@ -75,18 +75,18 @@ impl Winograd<'_> {
         workers.for_each_chunk(tiles, channels_per_task * stride, |task, tiles| {
             let channels = task * channels_per_task..;
             with_scratch((rows + 1) * 2 * width + LANES, |scratch: &mut [f32]| {
-                let (line, phases) = scratch.split_at_mut(2 * width);
+                let (padded_row, phases) = scratch.split_at_mut(2 * width);
                 vectorized(
                     #[inline(always)]
                     |_| {
-                        line.fill(0.0);
+                        padded_row.fill(0.0);
                         for (channel, tiles) in channels.zip(tiles.chunks_exact_mut(stride)) {
                             for part in self.image_rows(block) {
                                 let images = part.image * self.op.groups() + group;
                                 let plane = images * planes.channels + channel;
                                 let x = &planes.x[plane * plane_len..][..plane_len];
                                 let rows = 2 * part.rows.start..2 * part.rows.end + ROWS - 2;
-                                planes.load_phases(x, rows, line, phases);
+                                planes.load_phases(x, rows, padded_row, phases);
                                 self.transform_rows(&part, phases, &transform, tiles);
                             }
                         }
@@ -127,21 +127,28 @@ impl Winograd<'_> {
 }
 
 impl Planes<'_> {
-    /// Writes the phases of the rows `rows` of the padded plane `x` to `phases`. `line` has as many
-    /// elements as the phases of a row, and all elements outside the plane's columns are zero.
+    /// Writes the phases of the rows `rows` of the padded plane `x` to `phases`. `padded_row` is a
+    /// buffer for one row with as many elements as both phases of a row. All elements of
+    /// `padded_row` outside the plane's columns must be zero.
     #[inline(always)]
-    fn load_phases(&self, x: &[f32], rows: Range<usize>, line: &mut [f32], phases: &mut [f32]) {
+    fn load_phases(
+        &self,
+        x: &[f32],
+        rows: Range<usize>,
+        padded_row: &mut [f32],
+        phases: &mut [f32],
+    ) {
         let columns = self.extents[1];
-        for (row, phases) in rows.zip(phases.chunks_exact_mut(line.len())) {
+        for (row, phases) in rows.zip(phases.chunks_exact_mut(padded_row.len())) {
             let row = row.wrapping_sub(self.pad[0]);
             if row >= self.extents[0] {
                 phases.fill(0.0);
                 continue;
             }
-            line[self.pad[1]..][..columns].copy_from_slice(&x[row * columns..][..columns]);
-            let (even, odd) = phases.split_at_mut(line.len() / 2);
+            padded_row[self.pad[1]..][..columns].copy_from_slice(&x[row * columns..][..columns]);
+            let (even, odd) = phases.split_at_mut(padded_row.len() / 2);
             let phases = even.chunks_exact_mut(LANES).zip(odd.chunks_exact_mut(LANES));
-            for (pairs, (even, odd)) in line.chunks_exact(2 * LANES).zip(phases) {
+            for (pairs, (even, odd)) in padded_row.chunks_exact(2 * LANES).zip(phases) {
                 for lane in 0..LANES {
                     even[lane] = pairs[2 * lane];
                     odd[lane] = pairs[2 * lane + 1];

@@ -1,4 +1,4 @@
-//! Winograd's transforms of F(2×2, 3×3), on sixteen tiles or filters at a time.
+//! The transforms of Winograd's algorithm F(2×2, 3×3), for sixteen tiles or filters at a time.
 //!
 //! Every function adds and multiplies in a fixed order, without fused multiply-adds, so results are
 //! bit-identical at every SIMD level.
@@ -60,8 +60,8 @@ pub(crate) fn transform_products(m: [&Lanes; TILE_LEN], bias: f32) -> [[f32; 2 *
     y
 }
 
-/// Returns `A·dy·Aᵀ`, the gradient of `M`, of tiles of 2×2 output gradients: the first two columns of
-/// `dy`.
+/// Returns `A·dy·Aᵀ`, the gradient of `M`, of tiles of 2×2 output gradients. Only the first two
+/// columns of `dy` are read.
 #[inline(always)]
 pub(crate) fn transform_output_gradient(dy: [[&Lanes; 4]; 2]) -> [Lanes; TILE_LEN] {
     let mut dm = [[0.0; LANES]; TILE_LEN];
