@@ -24,6 +24,8 @@ fn with_each_unit(body: impl Fn()) {
     }
     if vdpbf16ps::is_available() {
         with_unit(Bf16Unit::Vdpbf16ps, &body);
+    } else {
+        println!("SKIPPED: the processor lacks vdpbf16ps");
     }
 }
 
