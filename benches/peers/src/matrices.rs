@@ -50,21 +50,22 @@ const TRANSPOSED: [[usize; 3]; 6] = [
 /// Row and column counts of the matrices in the GEMV cases.
 const MATRICES: [[usize; 2]; 4] = [[64, 64], [256, 256], [1024, 1024], [4096, 4096]];
 
-/// Type of `cblas_?gemm`, with parameters order, transposes, m, n, k, α, `A`, `B`, β and `C`.
-type CblasGemm<S> = unsafe extern "C" fn(
+/// Type of `cblas_?gemm`, with parameters order, transposes, m, n, k, α, `A`, `B`, β and `C`. `A` and
+/// `B` have elements of type `S`; α, β and `C` have the type `C`.
+type CblasGemm<S, C = S> = unsafe extern "C" fn(
     c_int,
     c_int,
     c_int,
     c_int,
     c_int,
     c_int,
-    S,
+    C,
     *const S,
     c_int,
     *const S,
     c_int,
-    S,
-    *mut S,
+    C,
+    *mut C,
     c_int,
 );
 
@@ -241,28 +242,10 @@ fn gemm<T: Real>(list: &mut Vec<Case>) {
     }
 }
 
-/// Type of MKL's `cblas_gemm_bf16bf16f32`, whose `C`, α and β are `f32`.
-type CblasBf16Gemm = unsafe extern "C" fn(
-    c_int,
-    c_int,
-    c_int,
-    c_int,
-    c_int,
-    c_int,
-    f32,
-    *const bf16,
-    c_int,
-    *const bf16,
-    c_int,
-    f32,
-    *mut f32,
-    c_int,
-);
-
 /// Returns a run of MKL's `bf16` GEMM without transposes, whose results are `f32`.
 fn cblas_bf16_gemm(library: &Library, op: Gemm<bf16>) -> Option<Run> {
     // SAFETY: the function type matches MKL's interface, in which an `MKL_BF16` is 16 bits.
-    let gemm = unsafe { library.symbol::<CblasBf16Gemm>("cblas_gemm_bf16bf16f32") }?;
+    let gemm = unsafe { library.symbol::<CblasGemm<bf16, f32>>("cblas_gemm_bf16bf16f32") }?;
     let ((a, b, _), c) = (operands(&op), Operand::zeros(op.m * op.n));
     Some(Run::new(library.name, move || {
         let (a, b, mut c) = (a.get(), b.get(), c.get_mut());

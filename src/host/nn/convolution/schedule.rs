@@ -45,7 +45,7 @@ pub(crate) fn try_for_each_task<T: Send>(
     let tasks = y.len().div_ceil(task_len.max(1));
     // Number of tasks that remain after each thread has run the same number of tasks.
     let rest = tasks % workers.count();
-    let (rest_workers, gemm_workers) = split_workers(workers, rest, gemm_flops);
+    let (rest_workers, gemm_workers) = split_workers::<T>(workers, rest, gemm_flops);
     // If each remaining task runs on one thread, the remaining tasks need no separate parallel
     // region.
     let first = if gemm_workers.count() > 1 { tasks - rest } else { tasks };
@@ -56,9 +56,9 @@ pub(crate) fn try_for_each_task<T: Send>(
 }
 
 /// Returns the set of threads among which `tasks` tasks are distributed, and the set of threads
-/// that share a GEMM of one task. There must be fewer tasks than threads.
-fn split_workers(workers: &Workers, tasks: usize, gemm_flops: u64) -> (Workers, Workers) {
-    let parts = max_parts::<f32>(workers.count(), gemm_flops);
+/// that share a GEMM of one task, for GEMMs of `T`. There must be fewer tasks than threads.
+fn split_workers<T>(workers: &Workers, tasks: usize, gemm_flops: u64) -> (Workers, Workers) {
+    let parts = max_parts::<T>(workers.count(), gemm_flops);
     let parts_at_once = parts.min(workers.count() / tasks.max(1));
     // Tasks that run at the same time take `1 / parts_at_once` of the time of one task on one
     // thread. Tasks that run one after another take `tasks / parts` of this time. They run one
