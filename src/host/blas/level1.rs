@@ -114,7 +114,7 @@ fn scale_slice<A: Element + Float>(prefetch: bool, alpha: A, x: &mut [A]) {
             move |x| cast(alpha * cast::<f32, A>(x)),
         );
         if !is_done {
-            rarely(move || scale_portable(prefetch, alpha, x));
+            call_outlined(move || scale_portable(prefetch, alpha, x));
         }
         return;
     }
@@ -393,7 +393,7 @@ fn update_wide<A: Element>(
             move |x, y| cast(f(FmaMode::Hardware, cast(x), cast(y))),
         );
         if !is_done {
-            rarely(move || update_portable(prefetch, x, y, f));
+            call_outlined(move || update_portable(prefetch, x, y, f));
         }
         return;
     }
@@ -523,7 +523,7 @@ fn sum_slices_signed<A: Element + Float>(
         );
         return match sum {
             Some(sum) => cast(sum),
-            None => rarely(move || sum_portable(prefetch, x, y, f)),
+            None => call_outlined(move || sum_portable(prefetch, x, y, f)),
         };
     }
     sum_portable(prefetch, x, y, f)
@@ -555,7 +555,7 @@ fn sum_portable<A: Element + Float>(
 #[cfg(target_arch = "x86_64")]
 #[cold]
 #[inline(never)]
-fn rarely<R>(kernel: impl FnOnce() -> R) -> R {
+fn call_outlined<R>(kernel: impl FnOnce() -> R) -> R {
     kernel()
 }
 
