@@ -9,9 +9,14 @@ use crate::{
             blocking::{panel_len, workspace_len},
             macro_kernel::PackedGemm,
             packing::{PackSource, StridedSource},
-            unpacked::{UnpackedGemm, streaming_is_faster, unpacked_is_faster},
+            unpacked::{
+                UnpackedGemm, dot_of_copy_is_faster, streaming_is_faster, unpacked_is_faster,
+            },
         },
-        cache::{cache_line::CACHE_LINE, scratch::with_scratch},
+        cache::{
+            cache_line::{CACHE_LINE, L1_ALIAS_BYTES},
+            scratch::with_scratch,
+        },
         simd::{dispatch::SimdScalar, level::SimdLevel},
     },
     op::{Gemm, Transpose},
@@ -23,6 +28,9 @@ pub(crate) enum GemmPath {
     /// Unpacked GEMM: the kernels read both operands in place. If both are transposed, the kernels
     /// read a transposed copy of `B`.
     Unpacked,
+    /// Unpacked GEMM by dot products, where `A` is transposed or `B` is not: the dot kernel reads a
+    /// transposed copy of each such operand.
+    DotOfCopy,
     /// Unpacked GEMM with few rows of `A` and a `B` that exceeds L1: the kernel multiplies a few
     /// rows of `B` at a time.
     Streamed,
@@ -36,6 +44,8 @@ impl GemmPath {
     /// of `op`.
     pub(crate) fn choose<S: SimdScalar>(op: &Gemm<S>) -> Self {
         match () {
+            // The rate of dot products at the SIMD level `WithoutFma` has not been measured.
+            () if !uses_matrixmultiply() && dot_of_copy_is_faster(op) => Self::DotOfCopy,
             () if unpacked_is_faster(op) => Self::Unpacked,
             // The rate of streaming has not been compared with that of `matrixmultiply`.
             () if !uses_matrixmultiply() && streaming_is_faster(op) => Self::Streamed,
@@ -59,12 +69,24 @@ impl GemmPath {
                     let source = StridedSource::for_b(op.trans_b, b, op.ldb);
                     // The rows of the copy start at cache-line boundaries.
                     let ld = op.n.next_multiple_of(CACHE_LINE / size_of::<S>());
-                    with_row_major(&source, op, ld, |matrix| {
+                    with_copy(&source, [op.n, op.k], ld, |matrix| {
                         let op = Gemm { trans_b: Transpose::No, ldb: ld, ..*op };
                         self.run(&op, a, matrix, c);
                     });
                 }
-                Self::Unpacked | Self::Streamed => {
+                Self::DotOfCopy if op.trans_a == Transpose::Yes => {
+                    with_transposed(a, op.lda, [op.k, op.m], |matrix, ld| {
+                        let op = Gemm { trans_a: Transpose::No, lda: ld, ..*op };
+                        self.run(&op, matrix, b, c);
+                    });
+                }
+                Self::DotOfCopy if op.trans_b == Transpose::No => {
+                    with_transposed(b, op.ldb, [op.k, op.n], |matrix, ld| {
+                        let op = Gemm { trans_b: Transpose::Yes, ldb: ld, ..*op };
+                        self.run(&op, a, matrix, c);
+                    });
+                }
+                Self::Unpacked | Self::DotOfCopy | Self::Streamed => {
                     let (trans_a, trans_b, batch) = (op.trans_a, op.trans_b, BatchStrides::ONE);
                     let streamed = self == Self::Streamed;
                     S::dispatch(UnpackedGemm { trans_a, trans_b, streamed, p: &p, batch });
@@ -89,22 +111,40 @@ fn uses_matrixmultiply() -> bool {
     SimdLevel::current() == SimdLevel::WithoutFma
 }
 
-/// Calls `body` with a copy of the k×n matrix `op(B)` in row-major order, whose rows are `ld`
-/// elements apart. The copy starts at a cache-line boundary. `b` supplies `op(B)`.
-fn with_row_major<S: SimdScalar>(
-    b: &dyn PackSource<S>,
-    op: &Gemm<S>,
+/// Calls `body` with a copy of a matrix in row-major order, whose rows are `ld` elements apart. The
+/// copy starts at a cache-line boundary, and has `steps` rows of `mn` columns. `source` supplies the
+/// rows as steps along k, like `op(B)`.
+fn with_copy<S: SimdScalar>(
+    source: &dyn PackSource<S>,
+    [mn, steps]: [usize; 2],
     ld: usize,
     body: impl FnOnce(&[S]),
 ) {
     let max_offset = CACHE_LINE / size_of::<S>();
-    with_scratch(panel_len(ld, op.k, ld) + max_offset, |matrix: &mut [S]| {
+    with_scratch(panel_len(ld, steps, ld) + max_offset, |matrix: &mut [S]| {
         let start = matrix.as_ptr().align_offset(CACHE_LINE).min(max_offset);
         let matrix = &mut matrix[start..];
-        // Packing all n columns into one micro-panel yields a matrix in row-major order.
-        b.pack(0..op.n, 0..op.k, ld, matrix);
+        // Packing all columns into one micro-panel yields a matrix in row-major order.
+        source.pack(0..mn, 0..steps, ld, matrix);
         body(matrix);
     });
+}
+
+/// Calls `body` with the transpose of the `rows`×`columns` matrix `x`, and with the distance
+/// between the rows of the transpose. The rows of `x` are `ld` elements apart.
+fn with_transposed<S: SimdScalar>(
+    x: &[S],
+    ld: usize,
+    [rows, columns]: [usize; 2],
+    body: impl FnOnce(&[S], usize),
+) {
+    let source = StridedSource::for_a(Transpose::No, x, ld);
+    // Rows that are a multiple of 4 KiB apart would evict one another from L1.
+    let line = CACHE_LINE / size_of::<S>();
+    let row_len = rows.next_multiple_of(line);
+    let is_aliased = (row_len * size_of::<S>()).is_multiple_of(L1_ALIAS_BYTES);
+    let ld = if is_aliased { row_len + line } else { row_len };
+    with_copy(&source, [rows, columns], ld, |transpose| body(transpose, ld));
 }
 
 /// Computes a packed GEMM on the calling thread. `b` supplies `op(B)`, and `bias` has one element
@@ -131,7 +171,7 @@ pub(crate) unsafe fn gemm_with_pack_source<S: SimdScalar>(
             let p = &RawGemm { bias, ..RawGemm::new(op, a, &[], c) };
             return gemm_in_panels(&source, Some(a_strides(op)), b, p);
         }
-        with_row_major(b, op, op.n, |matrix| {
+        with_copy(b, [op.n, op.k], op.n, |matrix| {
             let p = RawGemm { ldb: op.n, ..RawGemm::new(op, a, matrix, c) };
             matrixmultiply_gemm(op.trans_a, Transpose::No, &p);
         });

@@ -10,12 +10,15 @@
 //! for_each_part                        partition.rs   a grid of parts of C, for the threads
 //!   │
 //!   ├─► Unpacked   read A and B in place ──► micro-kernel or dot kernel      kernel::unpacked
+//!   ├─► DotOfCopy  transpose the smaller operand ──► dot kernel              kernel::unpacked
 //!   ├─► Streamed   read A and a few rows of B at a time ──► micro-kernel     kernel::unpacked
 //!   ├─► Packed     pack A and B into panels ──► micro-kernel                 kernel::macro_kernel
 //!   └─► Bf16       pack A and B into tiles ──► AMX or vdpbf16ps ──► round    x86::bf16_unit
 //! ```
 //!
 //! - `Unpacked` computes GEMMs with a small `B`, or with few rows of `A` and a transposed `B`.
+//! - `DotOfCopy` computes GEMMs with a large k and few rows or columns, for which the dot kernel and
+//!   a transposition together take less time than the micro-kernel.
 //! - `Streamed` computes GEMMs with few rows of `A` and a large, untransposed `B`.
 //! - `Packed` computes all GEMMs for which no other code path is faster. On a processor without FMA,
 //!   `matrixmultiply` replaces the macro-kernel, unless a `SimdLimit` requires portable code.
@@ -48,7 +51,7 @@ use crate::{
                 args::{BatchStrides, RawGemm, convert_op},
                 indirect_packing::IndirectMatrix,
                 packing::{PackSource, SourceBlock, StridedSource},
-                unpacked::{UnpackedGemm, unpacked_is_faster},
+                unpacked::UnpackedGemm,
             },
             level1::scal,
         },
@@ -259,9 +262,9 @@ fn is_unpacked<T: Element>(op: &Gemm<T>) -> bool {
         return false;
     }
     if const { is_same::<T, f32>() } {
-        unpacked_is_faster(&convert_op::<T, f32>(op))
+        GemmPath::choose(&convert_op::<T, f32>(op)) == GemmPath::Unpacked
     } else if const { is_same::<T, f64>() } {
-        unpacked_is_faster(&convert_op::<T, f64>(op))
+        GemmPath::choose(&convert_op::<T, f64>(op)) == GemmPath::Unpacked
     } else {
         false
     }

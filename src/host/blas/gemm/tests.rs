@@ -17,7 +17,7 @@ use proptest::prelude::*;
 
 const TRANSPOSES: [(Transpose, Transpose); 4] = [(No, No), (No, Yes), (Yes, No), (Yes, Yes)];
 
-const SHAPES: [(usize, usize, usize); 22] = [
+const SHAPES: [(usize, usize, usize); 24] = [
     (0, 3, 3),
     (3, 0, 3),
     (3, 3, 0),
@@ -46,6 +46,9 @@ const SHAPES: [(usize, usize, usize); 22] = [
     (1, 19, 320),
     // Dot products in tiles of five columns, which overlap.
     (6, 9, 70),
+    // Dot products with a transposed copy of `B`, and of `A`.
+    (18, 6, 150),
+    (4, 9, 60),
 ];
 
 /// Returns each small GEMM shape with all four combinations of transposes, but each large shape
@@ -330,7 +333,7 @@ fn fma_chain_gemm<S: SimdScalar>(op: &Gemm<S>, kc: usize, a: &[S], b: &[S], c: &
     }
 }
 
-/// Computes `op`, whose `B` is transposed, in the order of the dot kernel. For each element of `C`,
+/// Computes `op` in the order of the dot kernel. For each element of `C`,
 /// the dot kernel accumulates the terms of a block of k in 64 bytes of lanes. It then adds the
 /// lanes pairwise. A GEMM of one row has one block of k.
 fn fma_lanes_gemm<S: SimdScalar>(op: &Gemm<S>, a: &[S], b: &[S], c: &mut [S]) {
@@ -348,7 +351,9 @@ fn fma_lanes_gemm<S: SimdScalar>(op: &Gemm<S>, a: &[S], b: &[S], c: &mut [S]) {
             let count = lanes.len();
             for l in start..op.k.min(start + kc) {
                 let lane = &mut lanes[(l - start) % count];
-                *lane = mul_add(a[i * op.lda + l], b[j * op.ldb + l], *lane);
+                let a = S::from_f64(op_element(a, op.trans_a, op.lda, i, l));
+                let b = S::from_f64(op_element(b, op.trans_b, op.ldb, l, j));
+                *lane = mul_add(a, b, *lane);
             }
             let (sum, c) = (op.alpha * tree(&lanes, 0, 1), &mut c[i * op.ldc + j]);
             *c = if op.m == 1 { mul_add(beta, *c, sum) } else { sum + beta * *c };
@@ -366,7 +371,8 @@ fn check_every_kernel<S: SimdScalar>() {
         let op = op.alpha(S::from_f64(0.7)).beta(S::from_f64(1.3));
         let (a, b) = (fractions::<S>(1, m * k), fractions::<S>(2, k * n));
         let c0 = fractions::<S>(3, m * n);
-        for path in [GemmPath::Unpacked, GemmPath::Streamed, GemmPath::Packed] {
+        for path in [GemmPath::Unpacked, GemmPath::DotOfCopy, GemmPath::Streamed, GemmPath::Packed]
+        {
             // `gemm` computes a single row by `gemv`, without streaming.
             if path == GemmPath::Streamed && (trans_b == Yes || m == 1) {
                 continue;
@@ -379,6 +385,7 @@ fn check_every_kernel<S: SimdScalar>() {
                 GemmPath::Unpacked if trans_a == No && trans_b == Yes => {
                     fma_lanes_gemm(&op, &a, &b, &mut expected);
                 }
+                GemmPath::DotOfCopy => fma_lanes_gemm(&op, &a, &b, &mut expected),
                 GemmPath::Unpacked => fma_chain_gemm(&op, k, &a, &b, &mut expected),
                 GemmPath::Streamed => fma_chain_gemm(&op, STREAMED_ROWS, &a, &b, &mut expected),
                 GemmPath::Packed if SimdLevel::current() != SimdLevel::WithoutFma => {
@@ -415,6 +422,8 @@ fn gemm_is_bit_identical_at_each_simd_level<T: Element>() {
         (10, 12, 1100, No, Yes),
         (30, 20, 300, No, Yes),
         (9, 20, 50, Yes, Yes),
+        (5, 20, 70, Yes, Yes),
+        (30, 10, 140, No, No),
         (1, 70, 301, No, Yes),
         (1, 70, 301, No, No),
     ];

@@ -201,6 +201,8 @@ unsafe fn multiply_panels<V: SimdVector, const MR: usize, const NR_VECTORS: usiz
                 let tile = MicroTile { row: 0, rows: rows.clone(), column: 0, columns: 0..columns };
                 if columns <= V::WIDTH {
                     micro_kernel::<V, MR, 1, B_PACKED>(&args, strides, tile);
+                } else if NR_VECTORS == 3 && columns <= 2 * V::WIDTH {
+                    micro_kernel::<V, MR, 2, B_PACKED>(&args, strides, tile);
                 } else {
                     micro_kernel::<V, MR, NR_VECTORS, B_PACKED>(&args, strides, tile);
                 }

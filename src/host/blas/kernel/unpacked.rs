@@ -18,7 +18,7 @@ use crate::{
     host::{
         blas::kernel::{
             args::{BatchStrides, RawGemm, unaligned_prefix},
-            dot_kernel::gemm_dot,
+            dot_kernel::{LANES_BYTES, gemm_dot},
             micro_kernel::{B_MASKED, B_MASKED_TAIL, B_WHOLE_VECTORS, MicroTile, micro_kernel},
             portable,
         },
@@ -40,6 +40,13 @@ const MAX_ROW_VECTORS: usize = 8;
 /// Largest size of `B`, in elements, at which most of `B` stays in L1.
 const L1_B_MAX_LEN: usize = 1 << 14;
 
+/// Largest size, in elements, of an operand that is transposed for the dot kernel.
+const TRANSPOSED_MAX_LEN: usize = 1 << 14;
+
+/// Largest size of `A`, in elements, at which the dot kernel with a transposed copy of `B` is used.
+/// The dot kernel reads all of `A` once for each tile of columns, so `A` must stay in L2.
+const DOT_A_MAX_LEN: usize = 1 << 16;
+
 /// Largest m at which streaming an untransposed `B` that exceeds L1 was faster than packing, at all
 /// sizes of `B`, for `f32` and `f64`, with AVX-512 and AVX2 (decision 49).
 const STREAMED_MAX_M: usize = 24;
@@ -58,13 +65,38 @@ const STREAMED_COLUMNS: usize = 512;
 pub(crate) fn unpacked_is_faster<S: Element>(op: &Gemm<S>) -> bool {
     match (op.trans_a, op.trans_b) {
         (_, Transpose::No) => op.k * op.n < L1_B_MAX_LEN,
-        // With few rows of `A`, packing a transposed `B` costs more time than it saves. With a
-        // large k, the horizontal reduction takes a small share of the time of each dot product.
-        (Transpose::No, Transpose::Yes) => {
-            op.k >= 32 && op.k >= 12 * op.m && (op.m * op.n <= 1024 || op.m <= 16)
-        }
+        (Transpose::No, Transpose::Yes) => dot_is_faster(op),
         // Transposing a small `B` costs less time than packing both operands.
         (Transpose::Yes, Transpose::Yes) => op.k * op.n < L1_B_MAX_LEN,
+    }
+}
+
+/// Returns whether the dot kernel was faster than packing in measurements of GEMMs with the extents
+/// of `op` and a transposed `B`.
+fn dot_is_faster<S: Element>(op: &Gemm<S>) -> bool {
+    // With few rows of `A`, packing a transposed `B` costs more time than it saves. With a large k,
+    // the horizontal reduction takes a small share of the time of each dot product.
+    op.k >= 32 && op.k >= 12 * op.m && (op.m * op.n <= 1024 || op.m <= 16)
+}
+
+/// Returns whether the dot kernel, after a transposition of `A` or `B`, was faster than the
+/// micro-kernel in measurements of GEMMs with shapes similar to that of `op` (decision 56).
+pub(crate) fn dot_of_copy_is_faster<S: Element>(op: &Gemm<S>) -> bool {
+    match (op.trans_a, op.trans_b) {
+        (Transpose::Yes, Transpose::Yes) => op.k * op.m < TRANSPOSED_MAX_LEN && dot_is_faster(op),
+        // The micro-kernel multiplies whole vectors of columns. With few columns, many lanes are
+        // after the last column, and their products are unused. In the dot kernel, vectors extend
+        // along k.
+        (Transpose::No, Transpose::No) => {
+            let lanes = op.n.next_multiple_of(LANES_BYTES / size_of::<S>());
+            let has_unused_lanes = (4..=16).contains(&op.n) && 4 * op.n < 3 * lanes;
+            has_unused_lanes
+                && op.m >= 16
+                && op.k >= 128
+                && op.k * op.n < TRANSPOSED_MAX_LEN
+                && op.m * op.k <= DOT_A_MAX_LEN
+        }
+        _ => false,
     }
 }
 
