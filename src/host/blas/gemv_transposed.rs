@@ -4,7 +4,8 @@
 //! With AVX-512, the kernel reads 1 KiB of a row of `A`, then 1 KiB of the next row, and so on for
 //! eight rows. The sums of these columns stay in registers. If a loop reads 16 consecutive cache
 //! lines of each row, the hardware prefetcher of Zen 5 fills L1 from L2 at twice the rate of 4 or 8
-//! consecutive cache lines (decision 48).
+//! consecutive cache lines (decision 48). In a small L1 cache, the kernel adds only four rows at a
+//! time (decision 56).
 //!
 //! Each sum is one chain of fused multiply-adds in the order of the rows, so results are
 //! bit-identical for any number of threads and at all SIMD levels with FMA.
@@ -14,8 +15,10 @@ use crate::{
     element::{Element, is_same},
     host::{
         cache::{
-            cache_line::{CACHE_LINE, CHUNK_ALIGN, L1_ALIAS_BYTES, PREFETCH_DISTANCE, prefetch},
-            residence::is_amd,
+            cache_line::{
+                CACHE_LINE, CHUNK_ALIGN, L1_ALIAS_BYTES, PREFETCH_DISTANCE, prefetch, prefetch_l2,
+            },
+            residence::{Residence, is_amd, is_amd_with_small_l1},
             scratch::with_scratch,
         },
         simd::{
@@ -35,6 +38,10 @@ const SUMS_BYTES: usize = 32 << 10;
 /// Number of rows of `A` whose multiples are added to the sums at a time.
 const ROWS: usize = 8;
 
+/// Like [`ROWS`], but in a small L1 cache ([`is_amd_with_small_l1`]), which cannot hold eight rows
+/// that are a multiple of 4 KiB apart and also the sums (decision 56).
+const SMALL_L1_ROWS: usize = 4;
+
 /// Like [`ROWS`], but at the portable SIMD levels.
 const PORTABLE_ROWS: usize = 4;
 
@@ -47,6 +54,18 @@ const MIN_MATRIX_BYTES: usize = 32 << 10;
 /// Smallest size in bytes of a row of `A` for which [`add_rows`] is used: the number of bytes of a
 /// row that the AVX-512 kernel reads at a time.
 const MIN_ROW_BYTES: usize = 1 << 10;
+
+/// Elements of `A` that the kernel prefetches.
+#[derive(Clone, Copy, PartialEq)]
+enum RowPrefetch {
+    /// The same rows, [`PREFETCH_DISTANCE`] bytes later.
+    SameRows,
+    /// The first cache line of each of the next rows. If rows are long, these cache lines are in
+    /// new pages.
+    FirstLines,
+    /// The same columns of the next rows, into L2.
+    NextRows,
+}
 
 /// Returns whether [`add_rows`] is faster than the unpacked GEMM kernels for the product of a
 /// transposed m×n matrix.
@@ -89,8 +108,17 @@ fn add_scaled_rows<S: SimdScalar>(
     x: &[S],
     y: &mut [S],
 ) {
-    // On Zen 5, transposed GEMV is faster without software prefetch of whole rows (decision 48).
-    let (block, prefetches_rows) = (SUMS_BYTES / size_of::<S>(), !is_amd());
+    let block = SUMS_BYTES / size_of::<S>();
+    let has_small_l1 = is_amd_with_small_l1();
+    let prefetch = match Residence::of(size_of_val(a), workers.count()) {
+        _ if !is_amd() => RowPrefetch::SameRows,
+        // On Zen 4, prefetch of the next rows makes a matrix in memory faster, and a matrix in L3
+        // slower (decision 56).
+        Residence::Memory if has_small_l1 => RowPrefetch::NextRows,
+        // On Zen 5, transposed GEMV is faster without software prefetch of whole rows
+        // (decision 48).
+        _ => RowPrefetch::FirstLines,
+    };
     // Each thread runs one task, unless the tasks would be too short. A task adds multiples of
     // whole rows of `A`, or of long parts of the rows.
     let even_len = y.len().div_ceil(workers.count());
@@ -105,7 +133,7 @@ fn add_scaled_rows<S: SimdScalar>(
                 let last_row = (x.len() - 1) * lda;
                 assert!(a.len() >= last_row + sums.len(), "transposed GEMV: `a` is too short");
                 // SAFETY: the assertion shows that `a` holds as many rows as `x` has elements.
-                unsafe { S::dispatch(AddRows { a, lda, x, sums, prefetches_rows }) };
+                unsafe { S::dispatch(AddRows { a, lda, x, sums, has_small_l1, prefetch }) };
                 let sums = &scratch[start..][..y.len()];
                 vectorized(
                     #[inline(always)]
@@ -128,9 +156,7 @@ fn sums_offset<A>(scratch: &[A], rows: &[A]) -> usize {
     target.wrapping_sub(scratch.as_ptr().addr()) % L1_ALIAS_BYTES / size_of::<A>()
 }
 
-/// Kernel that computes `sums ← sums + Aᵀ·x`. If `prefetches_rows` is true, the kernel prefetches
-/// whole rows of `A` in software, and otherwise only the first cache line of each of the next
-/// [`ROWS`] rows.
+/// Kernel that computes `sums ← sums + Aᵀ·x`.
 ///
 /// [`SimdKernel::run`] is safe if `a` holds a row of the length of `sums` for each element of `x`.
 struct AddRows<'a, S> {
@@ -138,37 +164,19 @@ struct AddRows<'a, S> {
     lda: usize,
     x: &'a [S],
     sums: &'a mut [S],
-    prefetches_rows: bool,
+    has_small_l1: bool,
+    prefetch: RowPrefetch,
 }
 
 impl<S: SimdScalar> SimdKernel<S> for AddRows<'_, S> {
     #[inline(always)]
     unsafe fn run<V: SimdVector<Scalar = S>>(self) {
-        let Self { a, lda, x, sums, prefetches_rows } = self;
-        let n = sums.len();
-        // If all rows have the same offset in a cache line, add the columns before the first
-        // cache-line boundary separately, so that the loads of all other columns are aligned.
-        let is_same_offset = (lda * size_of::<S>()).is_multiple_of(CACHE_LINE);
-        let head = if is_same_offset { a.as_ptr().align_offset(CACHE_LINE).min(n) } else { 0 };
-        let (groups, rest) = x.as_chunks::<ROWS>();
-        let (mut row, sums) = (a.as_ptr(), sums.as_mut_ptr());
-        for x in groups {
-            if !prefetches_rows {
-                (ROWS..2 * ROWS).for_each(
-                    #[inline(always)]
-                    |i| prefetch(row.wrapping_add(i * lda)),
-                );
-            }
-            // SAFETY: the caller guarantees `ROWS` rows of n elements from `row` on.
-            unsafe { add_columns::<V, ROWS>((row, lda), x, sums, (head, n), prefetches_rows) };
-            row = row.wrapping_add(ROWS * lda);
-        }
-        for x in rest {
-            let x = std::array::from_ref(x);
-            // SAFETY: the caller guarantees a row of n elements at `row`.
-            unsafe { add_columns::<V, 1>((row, lda), x, sums, (head, n), false) };
-            row = row.wrapping_add(lda);
-        }
+        // With AVX2, whose kernel reads only 256 bytes of a row at a time, eight rows were also
+        // faster in a small L1 cache if the matrix was in memory.
+        let has_few_rows =
+            self.has_small_l1 && (V::HAS_32_REGISTERS || self.prefetch != RowPrefetch::NextRows);
+        // SAFETY: the caller meets the requirements of `add`.
+        unsafe { if has_few_rows { self.add::<V, SMALL_L1_ROWS>() } else { self.add::<V, ROWS>() } }
     }
 
     unsafe fn run_portable(self) {
@@ -181,6 +189,39 @@ impl<S: SimdScalar> SimdKernel<S> for AddRows<'_, S> {
 }
 
 impl<S: SimdScalar> AddRows<'_, S> {
+    /// Adds multiples of `R` rows to the sums at a time.
+    ///
+    /// # Safety
+    /// The requirements of [`AddRows`] hold, and the processor supports the vector type `V`.
+    #[inline(always)]
+    unsafe fn add<V: SimdVector<Scalar = S>, const R: usize>(self) {
+        let Self { a, lda, x, sums, prefetch: mode, .. } = self;
+        let n = sums.len();
+        // If all rows have the same offset in a cache line, add the columns before the first
+        // cache-line boundary separately, so that the loads of all other columns are aligned.
+        let is_same_offset = (lda * size_of::<S>()).is_multiple_of(CACHE_LINE);
+        let head = if is_same_offset { a.as_ptr().align_offset(CACHE_LINE).min(n) } else { 0 };
+        let (groups, rest) = x.as_chunks::<R>();
+        let (mut row, sums) = (a.as_ptr(), sums.as_mut_ptr());
+        for x in groups {
+            if mode == RowPrefetch::FirstLines {
+                (R..2 * R).for_each(
+                    #[inline(always)]
+                    |i| prefetch(row.wrapping_add(i * lda)),
+                );
+            }
+            // SAFETY: the caller guarantees `R` rows of n elements from `row` on.
+            unsafe { add_columns::<V, R>((row, lda), x, sums, (head, n), mode) };
+            row = row.wrapping_add(R * lda);
+        }
+        for x in rest {
+            let x = std::array::from_ref(x);
+            // SAFETY: the caller guarantees a row of n elements at `row`.
+            unsafe { add_columns::<V, 1>((row, lda), x, sums, (head, n), RowPrefetch::FirstLines) };
+            row = row.wrapping_add(lda);
+        }
+    }
+
     #[inline(always)]
     fn add_portably(self, mul_add: impl Fn(S, S, S) -> S) {
         let Self { a, lda, x, sums, .. } = self;
@@ -217,16 +258,14 @@ unsafe fn add_columns<V: SimdVector, const R: usize>(
     x: &[V::Scalar; R],
     sums: *mut V::Scalar,
     (head, n): (usize, usize),
-    prefetches_rows: bool,
+    prefetch: RowPrefetch,
 ) {
     /// Adds blocks of `$vectors` vectors of columns, from `$column` to `$end`.
     macro_rules! add_blocks {
         ($vectors:literal, $column:ident, $end:expr) => {
             while $column + $vectors * V::WIDTH <= $end {
                 let (row, sums) = (row.wrapping_add($column), sums.wrapping_add($column));
-                if prefetches_rows {
-                    prefetch_block::<_, R>((row, lda), $vectors * V::WIDTH);
-                }
+                prefetch_block::<_, R>((row, lda), $vectors * V::WIDTH, prefetch);
                 add_block::<V, R, $vectors>((row, lda), x, sums);
                 $column += $vectors * V::WIDTH;
             }
@@ -252,14 +291,24 @@ unsafe fn add_columns<V: SimdVector, const R: usize>(
     }
 }
 
-/// Prefetches `len` elements of each of `R` rows, from [`PREFETCH_DISTANCE`] bytes after the
-/// elements at `row` on.
+/// Prefetches `len` elements of each of `R` rows, if `mode` selects elements that depend on the
+/// columns at `row`.
 #[inline(always)]
-fn prefetch_block<S, const R: usize>((row, lda): (*const S, usize), len: usize) {
-    for i in 0..R {
-        let start = row.wrapping_add(i * lda + PREFETCH_DISTANCE / size_of::<S>());
-        for offset in (0..len).step_by(CACHE_LINE / size_of::<S>()) {
-            prefetch(start.wrapping_add(offset));
+fn prefetch_block<S, const R: usize>((row, lda): (*const S, usize), len: usize, mode: RowPrefetch) {
+    let line = CACHE_LINE / size_of::<S>();
+    match mode {
+        RowPrefetch::FirstLines => {}
+        RowPrefetch::SameRows => {
+            for i in 0..R {
+                let start = row.wrapping_add(i * lda + PREFETCH_DISTANCE / size_of::<S>());
+                (0..len).step_by(line).for_each(|offset| prefetch(start.wrapping_add(offset)));
+            }
+        }
+        RowPrefetch::NextRows => {
+            for i in R..2 * R {
+                let start = row.wrapping_add(i * lda);
+                (0..len).step_by(line).for_each(|offset| prefetch_l2(start.wrapping_add(offset)));
+            }
         }
     }
 }

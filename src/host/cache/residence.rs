@@ -5,6 +5,8 @@ use std::sync::LazyLock;
 /// Sizes of the caches in bytes, and the maker of the processor.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Caches {
+    /// Size of a core's L1 data cache.
+    l1: usize,
     /// Size of a core's L2 cache.
     l2: usize,
     /// Size of the L3 cache, or of the L2 cache if the processor has no L3 cache.
@@ -14,7 +16,7 @@ struct Caches {
 }
 
 /// Sizes that are assumed if the processor does not report its caches.
-const DEFAULT_CACHES: Caches = Caches { l2: 1 << 20, l3: 32 << 20, is_amd: false };
+const DEFAULT_CACHES: Caches = Caches { l1: 48 << 10, l2: 1 << 20, l3: 32 << 20, is_amd: false };
 
 /// Smallest size of operands, in bytes, at which the operands count as operands in memory even if
 /// the L3 cache is larger. Large L3 caches belong to servers, whose cores and virtual machines
@@ -63,10 +65,17 @@ pub(crate) fn is_amd() -> bool {
     Caches::of_processor().is_amd
 }
 
+/// Returns whether AMD made the processor, and its L1 data cache has at most 32 KiB, as in Zen 4 and
+/// earlier. In such a cache, only eight cache lines that are a multiple of 4 KiB apart fit at a time.
+pub(crate) fn is_amd_with_small_l1() -> bool {
+    let caches = Caches::of_processor();
+    caches.is_amd && caches.l1 <= 32 << 10
+}
+
 impl Caches {
     fn of_processor() -> Self {
         static CACHES: LazyLock<Caches> = LazyLock::new(|| match Caches::detect() {
-            (Some((l2, l3)), is_amd) => Caches { l2, l3, is_amd },
+            (Some((l1, l2, l3)), is_amd) => Caches { l1, l2, l3, is_amd },
             (None, is_amd) => Caches { is_amd, ..DEFAULT_CACHES },
         });
         *CACHES
@@ -84,11 +93,11 @@ impl Caches {
         }
     }
 
-    /// Returns the sizes of L2 and L3 that the processor reports through the instruction CPUID, and
+    /// Returns the sizes of L1, L2 and L3 that the processor reports through the instruction CPUID, and
     /// whether AMD made the processor. The sizes are `None` if the processor does not report its
     /// caches, as in some virtual machines.
     #[cfg(target_arch = "x86_64")]
-    fn detect() -> (Option<(usize, usize)>, bool) {
+    fn detect() -> (Option<(usize, usize, usize)>, bool) {
         use std::arch::x86_64::{__cpuid, __cpuid_count};
         /// The maker's name `AuthenticAMD`, as leaf 0 returns it in EBX, EDX and ECX.
         const AMD: [u32; 3] = [0x6874_7541, 0x6974_6e65, 0x444d_4163];
@@ -115,11 +124,12 @@ impl Caches {
             });
             sizes.max()
         };
-        (size_of_level(2).map(|l2| (l2, size_of_level(3).unwrap_or(l2))), is_amd)
+        let sizes = size_of_level(1).zip(size_of_level(2));
+        (sizes.map(|(l1, l2)| (l1, l2, size_of_level(3).unwrap_or(l2))), is_amd)
     }
 
     #[cfg(not(target_arch = "x86_64"))]
-    fn detect() -> (Option<(usize, usize)>, bool) {
+    fn detect() -> (Option<(usize, usize, usize)>, bool) {
         (None, false)
     }
 }
@@ -130,9 +140,9 @@ mod tests {
 
     #[test]
     fn residence_follows_from_the_sizes_of_the_caches() {
-        let zen = Caches { l2: 1 << 20, l3: 32 << 20, is_amd: true };
-        let xeon = Caches { l2: 2 << 20, l3: 260 << 20, is_amd: false };
-        let small = Caches { l2: 256 << 10, l3: 4 << 20, is_amd: false };
+        let zen = Caches { l1: 48 << 10, l2: 1 << 20, l3: 32 << 20, is_amd: true };
+        let xeon = Caches { l1: 48 << 10, l2: 2 << 20, l3: 260 << 20, is_amd: false };
+        let small = Caches { l1: 32 << 10, l2: 256 << 10, l3: 4 << 20, is_amd: false };
         let levels = |bytes: usize, threads: usize| {
             [zen, xeon, small].map(|caches| caches.residence(bytes, threads))
         };
@@ -154,14 +164,15 @@ mod tests {
             std::fs::read_to_string(path).ok()
         };
         let size = |cpu: usize, level: &str| {
-            let index =
-                (0..8).find(|&i| read(cpu, i, "level").is_some_and(|l| l.trim() == level))?;
+            let is_data = |i| read(cpu, i, "type").is_some_and(|t| t.trim() != "Instruction");
+            let is_level = |i| read(cpu, i, "level").is_some_and(|l| l.trim() == level);
+            let index = (0..8).find(|&i| is_data(i) && is_level(i))?;
             Some(read(cpu, index, "size")?.trim().strip_suffix('K')?.parse::<usize>().ok()? << 10)
         };
         // The cores of a hybrid processor differ in their caches.
         let cpus = (0..1024).map_while(|cpu| {
-            let l2 = size(cpu, "2")?;
-            Some((l2, size(cpu, "3").unwrap_or(l2)))
+            let (l1, l2) = (size(cpu, "1")?, size(cpu, "2")?);
+            Some((l1, l2, size(cpu, "3").unwrap_or(l2)))
         });
         let cpus: Vec<_> = cpus.collect();
         // Without sizes, the system does not report the caches, or the processor has no L2.

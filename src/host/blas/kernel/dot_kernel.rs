@@ -9,6 +9,7 @@
 
 use crate::host::{
     blas::kernel::args::{RawGemm, unaligned_prefix},
+    cache::residence::is_amd_with_small_l1,
     simd::vector::SimdVector,
 };
 use num_traits::{Float, One, Zero};
@@ -104,11 +105,13 @@ pub(crate) unsafe fn gemm_dot<V: SimdVector>(p: &RawGemm<V::Scalar>) {
 #[inline(always)]
 unsafe fn multiply_row<V: SimdVector>(p: &RawGemm<V::Scalar>) {
     let prefix = if p.k >= ALIGN_MIN_VECTORS * V::WIDTH { unaligned_prefix::<V>(p) } else { 0 };
+    // On Zen 4, the hardware prefetchers alone are faster (decision 56).
     let exceeds_cache = p.n * p.k * size_of::<V::Scalar>() > PREFETCH_B_MIN_BYTES;
+    let prefetches = exceeds_cache && !is_amd_with_small_l1();
     // SAFETY: the caller meets the requirements of `multiply_row`, and `prefix` is less than
     // `V::WIDTH`.
     unsafe {
-        match (exceeds_cache, prefix) {
+        match (prefetches, prefix) {
             (false, 0) => multiply_row_by::<V, false, false>(p, 0),
             (false, _) => multiply_row_by::<V, false, true>(p, prefix),
             (true, 0) => multiply_row_by::<V, true, false>(p, 0),
