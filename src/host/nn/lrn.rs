@@ -26,9 +26,13 @@ use std::ops::Range;
 /// rows if regions are squares.
 const GRAIN: usize = 1 << 15;
 
-/// Number of elements along the inner axis that are computed at a time. A block of `BLOCK` elements
-/// is small enough that the terms of the sums stay in cache.
-const BLOCK: usize = 128;
+/// Largest number of elements along the inner axis that are computed at a time, chosen so that the
+/// terms of a window stay in L2. With shorter blocks, the hardware prefetcher detects the shorter
+/// sequential runs of the operands too late.
+const BLOCK: usize = 4096;
+
+/// Divisor of the length of all blocks but the last one, so that loops need no scalar iterations.
+const BLOCK_UNIT: usize = 16;
 
 /// `scale ← k + α/n · Σ x²` over the region of each element, and `y ← x · scale^(−β)`; see [`Lrn`].
 ///
@@ -151,7 +155,9 @@ impl LrnWindows {
             LrnRegion::AcrossChannels => {
                 let inner = height * width;
                 let axis = Axis { outer: op.batch, extent: op.channels, inner };
-                Self { axis, radius, block: inner.min(BLOCK), is_square: false }
+                let even_len = inner.div_ceil(inner.div_ceil(BLOCK).max(1));
+                let block = even_len.next_multiple_of(BLOCK_UNIT).min(inner);
+                Self { axis, radius, block, is_square: false }
             }
             LrnRegion::WithinChannel => {
                 let outer = op.batch * op.channels;
@@ -193,8 +199,10 @@ impl LrnWindows {
         let inner = self.axis.inner;
         let positions = elements.start / inner..elements.end / inner;
         let first = self.window(positions.start).start;
-        let window_positions = first..self.window(positions.end - 1).end;
-        with_scratch::<A, _>((window_positions.len() + 2) * self.block, |scratch| {
+        // Only the terms of the rows in the current window are stored. The row of terms of a
+        // position is the position modulo the number of stored rows.
+        let stored_rows = self.radius.saturating_mul(2).saturating_add(1).min(self.axis.extent);
+        with_scratch::<A, _>((stored_rows + 2) * self.block, |scratch| {
             vectorized(
                 #[inline(always)]
                 |_| {
@@ -203,13 +211,15 @@ impl LrnWindows {
                     for start in (0..inner).step_by(self.block) {
                         let len = self.block.min(inner - start);
                         let (sums, row_sums) = (&mut sums[..len], &mut row_sums[..len]);
-                        for (position, terms) in window_positions.clone().zip(terms.chunks_mut(len))
-                        {
-                            for_each_part(position * inner + start, terms, &mut term);
-                        }
+                        let mut next_term = first;
                         for position in positions.clone() {
                             let window = self.window(position);
-                            sum_rows(&terms[(window.start - first) * len..], window.len(), sums);
+                            for position in next_term..window.end {
+                                let terms = &mut terms[position % stored_rows * len..][..len];
+                                for_each_part(position * inner + start, terms, &mut term);
+                            }
+                            next_term = window.end;
+                            sum_rows(terms, stored_rows, window, sums);
                             if self.is_square {
                                 sum_windows_of_row(self.radius, sums, row_sums);
                                 sums.copy_from_slice(row_sums);
@@ -233,14 +243,33 @@ fn for_each_part<A>(first: usize, row: &mut [A], body: &mut impl FnMut(usize, &m
     }
 }
 
-/// Sets `y` to the sum of the first `count` rows of `x`. Each row of `x` has `y.len()` elements,
-/// and `count` is at least 1.
+/// Sets `y` to the sum of the rows at the positions in `window`, which must not be empty. The row
+/// at position `i` is row `i % rows` of `x`. Each row of `x` has `y.len()` elements.
 #[inline(always)]
-fn sum_rows<A: Element + Float>(x: &[A], count: usize, y: &mut [A]) {
-    let (first, rest) = x[..count * y.len()].split_at(y.len());
-    y.copy_from_slice(first);
-    for x in rest.chunks_exact(y.len()) {
-        y.iter_mut().zip(x).for_each(|(y, &x)| *y = *y + x);
+fn sum_rows<A: Element + Float>(x: &[A], rows: usize, window: Range<usize>, y: &mut [A]) {
+    let len = y.len();
+    let row = |position: usize| &x[position % rows * len..][..len];
+    let mut position = window.start;
+    if window.len() >= 3 {
+        let (first, second, third) = (row(position), row(position + 1), row(position + 2));
+        for (y, ((&a, &b), &c)) in y.iter_mut().zip(first.iter().zip(second).zip(third)) {
+            *y = a + b + c;
+        }
+        position += 3;
+    } else {
+        y.copy_from_slice(row(position));
+        position += 1;
+    }
+    // Two rows at a time halve the number of loads and stores of `y`.
+    while position + 1 < window.end {
+        let (first, second) = (row(position), row(position + 1));
+        for (y, (&a, &b)) in y.iter_mut().zip(first.iter().zip(second)) {
+            *y = *y + a + b;
+        }
+        position += 2;
+    }
+    if position < window.end {
+        y.iter_mut().zip(row(position)).for_each(|(y, &x)| *y = *y + x);
     }
 }
 
