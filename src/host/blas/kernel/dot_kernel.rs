@@ -22,11 +22,11 @@ pub(crate) const LANES_BYTES: usize = 64;
 const MAX_LANE_VECTORS: usize = 4;
 
 /// KC in bytes, chosen so that the rows of a tile stay in L1 between two horizontal reductions.
-const KC_BYTES: usize = 4096;
+pub(super) const KC_BYTES: usize = 4096;
 
 /// Number of elements in a block of `B`, which stays in L2 while all rows of `A` are multiplied by
 /// the block.
-const L2_B_LEN: usize = 1 << 16;
+pub(super) const L2_B_LEN: usize = 1 << 16;
 
 /// Smallest size of `B`, in bytes, that exceeds the core's private caches, so that the kernel
 /// prefetches `B` in software.
@@ -43,7 +43,7 @@ const K_UNROLL: usize = 4;
 const N_UNROLL: usize = 8;
 
 /// Returns the number of vectors that hold the lanes of one element of `C`.
-const fn lane_vectors<V: SimdVector>() -> usize {
+pub(super) const fn lane_vectors<V: SimdVector>() -> usize {
     LANES_BYTES / (V::WIDTH * size_of::<V::Scalar>())
 }
 
@@ -372,7 +372,7 @@ unsafe fn multiply_tiles<V: SimdVector, const MR: usize, const NR: usize>(p: &Ra
 /// # Safety
 /// The rows and columns are within `sums`, and are valid for reads and writes in `C`.
 #[inline(always)]
-unsafe fn add_to_c<S: Float, const MR: usize, const NR: usize>(
+pub(super) unsafe fn add_to_c<S: Float, const MR: usize, const NR: usize>(
     sums: &[[S; NR]; MR],
     rows: Range<usize>,
     columns: Range<usize>,

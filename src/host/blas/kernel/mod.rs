@@ -33,6 +33,7 @@
 //! | [`packing`], [`indirect_packing`] | packing of matrices with strides or with address tables |
 //! | [`micro_kernel`] | kernel that computes an MR×NR tile of `C` from rows of `B` |
 //! | [`dot_kernel`] | kernel that computes an MR×NR tile of `C` by dot products with rows of `Bᵀ` |
+//! | [`packed_dot`] | dot kernel with a packed `A`, for few rows of `A` and a large `B` |
 //! | [`portable`] | portable loops that add in the order of the micro-kernel and the dot kernel |
 //! | [`unpacked`] | unpacked GEMM, with the micro-kernel or the dot kernel |
 //! | [`macro_kernel`] | packed GEMM |
@@ -51,6 +52,7 @@ pub(crate) mod packing;
 pub(crate) mod indirect_packing;
 pub(crate) mod micro_kernel;
 pub(crate) mod dot_kernel;
+pub(crate) mod packed_dot;
 pub(crate) mod portable;
 pub(crate) mod unpacked;
 pub(crate) mod macro_kernel;

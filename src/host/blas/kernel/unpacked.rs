@@ -20,6 +20,7 @@ use crate::{
             args::{BatchStrides, RawGemm, unaligned_prefix},
             dot_kernel::{LANES_BYTES, gemm_dot},
             micro_kernel::{B_MASKED, B_MASKED_TAIL, B_WHOLE_VECTORS, MicroTile, micro_kernel},
+            packed_dot::{gemm_packed_dot, packed_dot_is_faster},
             portable,
         },
         simd::{
@@ -143,6 +144,9 @@ impl<S: SimdScalar> SimdKernel<S> for UnpackedGemm<'_, S> {
         // SAFETY: the caller guarantees that the operands of every GEMM of the batch are valid.
         unsafe {
             match (self.trans_a, self.trans_b) {
+                (Transpose::No, Transpose::Yes) if packed_dot_is_faster::<V>(self.p) => {
+                    outlined!(V, self, |p| gemm_packed_dot::<V>(p));
+                }
                 (Transpose::No, Transpose::Yes) => outlined!(V, self, |p| gemm_dot::<V>(p)),
                 _ if self.p.m == 1 => outlined!(V, self, |p| multiply_row::<V>(p, stride_k)),
                 (Transpose::No, _) => self.outer::<V, false>(),
