@@ -7,7 +7,7 @@ use crate::{
         cache::scratch::with_scratch,
         nn::convolution::winograd::{
             Winograd,
-            transform::{LANES, TILE_LEN, transform_filter_gradient},
+            transform::{Axis, FiveTaps, LANES, ThreeTaps, transform_filter_gradient},
         },
         simd::vectorized,
         threads::Workers,
@@ -28,8 +28,10 @@ impl Winograd<'_> {
         dfilters: &mut [f32],
     ) -> Result<()> {
         let (m, n, stride) = (self.outputs, self.channels, self.channel_stride());
-        with_scratch(TILE_LEN * m * n, |du: &mut [f32]| {
-            for (group, dfilters) in dfilters.chunks_exact_mut(m * n * 9).enumerate() {
+        with_scratch(self.tile_len() * m * n, |du: &mut [f32]| {
+            for (group, dfilters) in
+                dfilters.chunks_exact_mut(m * n * self.taps * self.taps).enumerate()
+            {
                 with_scratch(n * stride, |v: &mut [f32]| {
                     with_scratch(m * stride, |dm: &mut [f32]| {
                         self.blocks(self.op.batch()).try_for_each(|block| {
@@ -46,7 +48,10 @@ impl Winograd<'_> {
                         })
                     })
                 })?;
-                add_filter_gradient(workers, du, dfilters);
+                match self.taps {
+                    3 => add_filter_gradient::<ThreeTaps, 3, 4>(workers, du, dfilters),
+                    _ => add_filter_gradient::<FiveTaps, 5, 6>(workers, du, dfilters),
+                }
             }
             Ok(())
         })
@@ -54,24 +59,30 @@ impl Winograd<'_> {
 }
 
 /// `dfilters ← dfilters + Gᵀ·dU·G`
-fn add_filter_gradient(workers: &Workers, du: &[f32], dfilters: &mut [f32]) {
-    let len = du.len() / TILE_LEN;
-    workers.for_each_chunk(dfilters, 9 * FILTERS_PER_TASK, |task, dfilters| {
+fn add_filter_gradient<A: Axis<TAPS, TILE>, const TAPS: usize, const TILE: usize>(
+    workers: &Workers,
+    du: &[f32],
+    dfilters: &mut [f32],
+) {
+    let (taps, len) = (TAPS * TAPS, du.len() / (TILE * TILE));
+    workers.for_each_chunk(dfilters, taps * FILTERS_PER_TASK, |task, dfilters| {
         vectorized(
             #[inline(always)]
             |_| {
-                for (i, dfilters) in dfilters.chunks_mut(9 * LANES).enumerate() {
+                for (i, dfilters) in dfilters.chunks_mut(taps * LANES).enumerate() {
                     let start = task * FILTERS_PER_TASK + i * LANES;
-                    let count = dfilters.len() / 9;
-                    let mut tiles = [[0.0; LANES]; TILE_LEN];
-                    for (row, tiles) in tiles.iter_mut().enumerate() {
+                    let count = dfilters.len() / taps;
+                    let mut tiles = [[[0.0; LANES]; TILE]; TILE];
+                    for (row, tiles) in tiles.as_flattened_mut().iter_mut().enumerate() {
                         tiles[..count].copy_from_slice(&du[row * len + start..][..count]);
                     }
-                    let gradient = transform_filter_gradient(&tiles);
-                    for (lane, filter) in dfilters.chunks_exact_mut(9).enumerate() {
-                        for tap in 0..9 {
-                            filter[tap] += gradient[tap][lane];
-                        }
+                    let gradient = transform_filter_gradient::<A, TAPS, TILE>(&tiles);
+                    for (lane, filter) in dfilters.chunks_exact_mut(taps).enumerate() {
+                        let gradient = gradient.as_flattened().iter();
+                        filter
+                            .iter_mut()
+                            .zip(gradient)
+                            .for_each(|(tap, lanes)| *tap += lanes[lane]);
                     }
                 }
             },

@@ -10,8 +10,10 @@ use crate::{
         nn::convolution::{
             schedule::{activate, task_workers, try_for_each_task},
             winograd::{
-                ImageRows, MAX_TILES, Winograd, lanes,
-                transform::{LANES, TILE_LEN, transform_filters, transform_products},
+                ImageRows, Winograd, lanes,
+                transform::{
+                    Axis, FiveTaps, LANES, ThreeTaps, transform_filters, transform_products,
+                },
             },
         },
         simd::{
@@ -22,7 +24,7 @@ use crate::{
     },
     op::{Gemm, Unary},
 };
-use std::{array::from_fn, ops::Range};
+use std::ops::Range;
 
 /// Number of output planes whose filters one task transforms.
 const FILTER_PLANES: usize = 8;
@@ -42,10 +44,14 @@ impl Winograd<'_> {
         let (image_len, output_len) = (x.len() / self.op.batch(), y.len() / self.op.batch());
         let task_len = self.images_per_task * output_len;
         let max_tiles = self.images_per_task * self.tiles[0] * self.tiles[1];
-        let tiles = max_tiles.min(MAX_TILES);
+        let tiles = max_tiles.min(self.block_tiles());
         let gemm_flops = Gemm::<f32>::new(self.outputs, tiles, self.channels).flops();
         with_scratch(self.op.groups() * self.outputs * self.filter_stride(), |u: &mut [f32]| {
-            self.transform_filters(task_workers(workers, self.op), cast_slice(filters), u);
+            let (filters, workers) = (cast_slice(filters), task_workers(workers, self.op));
+            match self.taps {
+                3 => self.transform_filters::<ThreeTaps, 3, 4>(workers, filters, u),
+                _ => self.transform_filters::<FiveTaps, 5, 6>(workers, filters, u),
+            }
             let u = &*u;
             try_for_each_task(
                 workers,
@@ -93,13 +99,20 @@ impl Winograd<'_> {
                         let op = Gemm::new(m, block.len() * self.tiles[1], k);
                         let op = op.leading_dims(self.filter_stride(), stride, stride);
                         let u = &u[group * m * self.filter_stride()..];
-                        for i in 0..TILE_LEN {
+                        for i in 0..self.tile_len() {
                             let start = i * self.tile_stride();
                             let products = &mut products[start..];
                             gemm(workers, &op, &u[i * k..], &v[start..], products)?;
                         }
                         let bias = bias.map(|bias| &bias[group * m..][..m]);
-                        self.transform_products(workers, group, &block, products, bias, y);
+                        match self.taps {
+                            3 => self.transform_products::<ThreeTaps, 3, 4>(
+                                workers, group, &block, products, bias, y,
+                            ),
+                            _ => self.transform_products::<FiveTaps, 5, 6>(
+                                workers, group, &block, products, bias, y,
+                            ),
+                        }
                     }
                 }
                 Ok(())
@@ -107,26 +120,31 @@ impl Winograd<'_> {
         })
     }
 
-    /// Writes the transformed filters to `u`. For each output plane, `u` has 16 rows, each with one
-    /// element per channel.
-    fn transform_filters(&self, workers: &Workers, filters: &[f32], u: &mut [f32]) {
-        let (stride, channels) = (self.filter_stride(), self.channels);
+    /// Writes the transformed filters to `u`. For each output plane, `u` has a row for each element
+    /// of a transformed filter, with one element per channel.
+    fn transform_filters<A: Axis<TAPS, TILE>, const TAPS: usize, const TILE: usize>(
+        &self,
+        workers: &Workers,
+        filters: &[f32],
+        u: &mut [f32],
+    ) {
+        let (stride, channels, taps) = (self.filter_stride(), self.channels, TAPS * TAPS);
         workers.for_each_chunk(u, FILTER_PLANES * stride, |task, u| {
-            let filters = &filters[task * FILTER_PLANES * channels * 9..];
-            let planes = u.chunks_exact_mut(stride).zip(filters.chunks_exact(channels * 9));
+            let filters = &filters[task * FILTER_PLANES * channels * taps..];
+            let planes = u.chunks_exact_mut(stride).zip(filters.chunks_exact(channels * taps));
             vectorized(
                 #[inline(always)]
                 |_| {
                     for (u, filters) in planes {
-                        for (i, filters) in filters.chunks(LANES * 9).enumerate() {
-                            let mut taps = [[0.0; LANES]; 9];
-                            for (lane, filter) in filters.chunks_exact(9).enumerate() {
-                                for tap in 0..9 {
-                                    taps[tap][lane] = filter[tap];
-                                }
+                        for (i, filters) in filters.chunks(LANES * taps).enumerate() {
+                            let mut lanes = [[[0.0; LANES]; TAPS]; TAPS];
+                            for (lane, filter) in filters.chunks_exact(taps).enumerate() {
+                                let lanes = lanes.as_flattened_mut().iter_mut();
+                                lanes.zip(filter).for_each(|(lanes, &tap)| lanes[lane] = tap);
                             }
-                            let count = filters.len() / 9;
-                            for (row, lanes) in transform_filters(&taps).iter().enumerate() {
+                            let count = filters.len() / taps;
+                            let lanes = transform_filters::<A, TAPS, TILE>(&lanes);
+                            for (row, lanes) in lanes.as_flattened().iter().enumerate() {
                                 let start = row * channels + i * LANES;
                                 u[start..start + count].copy_from_slice(&lanes[..count]);
                             }
@@ -138,7 +156,7 @@ impl Winograd<'_> {
     }
 
     /// Writes the outputs of `block` to `y`: the transformed `products`, plus the bias.
-    fn transform_products(
+    fn transform_products<A: Axis<TAPS, TILE>, const TAPS: usize, const TILE: usize>(
         &self,
         workers: &Workers,
         group: usize,
@@ -160,7 +178,7 @@ impl Winograd<'_> {
                         for (plane, y) in planes {
                             let products = &products[plane * stride..][..stride];
                             let bias = bias.map_or(0.0, |bias| bias[plane]);
-                            self.transform_product_rows(&part, products, bias, y);
+                            self.transform_product_rows::<A, TAPS, TILE>(&part, products, bias, y);
                         }
                     },
                 );
@@ -170,14 +188,23 @@ impl Winograd<'_> {
 
     /// Writes the outputs of the tiles of `part` to the output plane `y`.
     #[inline(always)]
-    fn transform_product_rows(&self, part: &ImageRows, products: &[f32], bias: f32, y: &mut [f32]) {
+    fn transform_product_rows<A: Axis<TAPS, TILE>, const TAPS: usize, const TILE: usize>(
+        &self,
+        part: &ImageRows,
+        products: &[f32],
+        bias: f32,
+        y: &mut [f32],
+    ) {
         let (columns, stride) = (self.tiles[1], self.tile_stride());
         let [output_rows, output_columns] = self.output;
         for (i, tile_row) in part.rows.clone().enumerate() {
             for column in (0..columns).step_by(LANES) {
                 let first = part.first_tile + i * columns + column;
-                let rows =
-                    transform_products(from_fn(|e| lanes(products, e * stride + first)), bias);
+                let mut tiles = [[lanes(products, first); TILE]; TILE];
+                for (e, tile) in tiles.as_flattened_mut().iter_mut().enumerate() {
+                    *tile = lanes(products, e * stride + first);
+                }
+                let rows = transform_products::<A, TAPS, TILE>(tiles, bias);
                 let len = (2 * LANES).min(output_columns - 2 * column);
                 for (row, outputs) in (2 * tile_row..output_rows).zip(&rows) {
                     let y = &mut y[row * output_columns + 2 * column..][..len];

@@ -1,18 +1,19 @@
-//! Winograd's algorithm F(2×2, 3×3) for convolutions in `f32` with 3×3 filters and a stride of 1
-//! (Lavin and Gray 2015, arXiv:1509.09308).
+//! Winograd's algorithms F(2×2, 3×3) and F(2×2, 5×5) for convolutions in `f32` with 3×3 or 5×5
+//! filters and a stride of 1 (Lavin and Gray 2015, arXiv:1509.09308).
 //!
-//! The outputs of a plane are divided into *tiles* of 2×2. A tile of outputs requires 36
-//! multiplications per channel by the definition of convolution, and 16 by Winograd's algorithm:
+//! The outputs of a plane are divided into *tiles* of 2×2. By the definition of convolution, a tile
+//! of outputs requires 36 multiplications per channel with 3×3 taps, and 100 with 5×5 taps. By
+//! Winograd's algorithms, it requires 16 or 36:
 //!
 //! ```text
-//! U = G·g·Gᵀ     16 elements of a filter g of 3×3 taps        transform_filters
-//! V = Bᵀ·d·B     16 elements of a tile d of 4×4 elements      transform_images
-//! M = Σ U ⊙ V    sum over the channels: 16 matrix products    gemm
-//! y = Aᵀ·M·A     2×2 outputs                                  transform_products
+//! U = G·g·Gᵀ     elements of a filter g of 3×3 or 5×5 taps     transform_filters
+//! V = Bᵀ·d·B     elements of a tile d of 4×4 or 6×6 elements   transform_images
+//! M = Σ U ⊙ V    sum over the channels: matrix products        gemm
+//! y = Aᵀ·M·A     2×2 outputs                                   transform_products
 //! ```
 //!
 //! The gradient of the filters takes the transposed steps in reverse order: `dM = A·dy·Aᵀ`, then
-//! the 16 matrix products `dU = Σ dM ⊙ V`, summed over the tiles, then `dg = Gᵀ·dU·G`. The gradient
+//! the matrix products `dU = Σ dM ⊙ V`, summed over the tiles, then `dg = Gᵀ·dU·G`. The gradient
 //! of the images is a convolution with flipped filters.
 //!
 //! A *block* consists of consecutive rows of tiles, of one image or of all images of a task. The
@@ -28,7 +29,7 @@ pub(crate) mod tiles;
 pub(crate) mod transform;
 
 use crate::{
-    host::nn::convolution::winograd::transform::{LANES, Lanes, TILE_LEN},
+    host::nn::convolution::winograd::transform::{LANES, Lanes},
     op::{Convolution, SpatialAxis},
 };
 use std::ops::Range;
@@ -49,6 +50,8 @@ const MIN_TILES: usize = 64;
 /// Geometry of a convolution that Winograd's algorithm computes.
 pub(crate) struct Winograd<'a> {
     op: &'a Convolution,
+    /// Number of taps in each axis: 3 or 5.
+    taps: usize,
     /// Number of image channels of one group.
     channels: usize,
     /// Number of output planes of one group.
@@ -86,15 +89,20 @@ impl<'a> Winograd<'a> {
         })
     }
 
-    /// Returns the geometry of `op`, or `None` unless `op` has 3×3 taps, a stride and a dilation of
-    /// 1, and at least one output.
+    /// Returns the geometry of `op`, or `None` unless `op` has 3×3 or 5×5 taps, a stride and a
+    /// dilation of 1, and at least one output.
     fn new(op: &'a Convolution) -> Option<Self> {
         let [rows, columns] = *op.window().axes() else { return None };
+        let taps = rows.kernel;
         let is_suitable =
-            |axis: SpatialAxis| [axis.kernel, axis.stride, axis.dilation] == [3, 1, 1];
+            |axis: SpatialAxis| [axis.kernel, axis.stride, axis.dilation] == [taps, 1, 1];
         let (batch, groups) = (op.batch(), op.groups());
         let output = [op.window().output()[0], op.window().output()[1]];
-        if !is_suitable(rows) || !is_suitable(columns) || op.output_len() == 0 {
+        if ![3, 5].contains(&taps)
+            || !is_suitable(rows)
+            || !is_suitable(columns)
+            || op.output_len() == 0
+        {
             return None;
         }
         let tiles = output.map(|len| len.div_ceil(2));
@@ -106,6 +114,7 @@ impl<'a> Winograd<'a> {
         };
         Some(Self {
             op,
+            taps,
             channels: op.window().channels() / groups,
             outputs: op.outputs() / groups,
             input: [rows.input, columns.input],
@@ -144,7 +153,12 @@ impl<'a> Winograd<'a> {
         self.rows_per_block * self.tiles[1]
     }
 
-    /// Returns the distance in elements between the 16 rows of a channel in a block of transformed
+    /// Returns the number of elements of a transformed tile or filter.
+    fn tile_len(&self) -> usize {
+        (self.taps + 1) * (self.taps + 1)
+    }
+
+    /// Returns the distance in elements between the rows of a channel in a block of transformed
     /// tiles. A store of [`LANES`] elements that starts at a tile of one row never reaches the next
     /// row.
     fn tile_stride(&self) -> usize {
@@ -153,12 +167,12 @@ impl<'a> Winograd<'a> {
 
     /// Returns the distance in elements between channels in a block of transformed tiles.
     fn channel_stride(&self) -> usize {
-        TILE_LEN * self.tile_stride() + LANES
+        self.tile_len() * self.tile_stride() + LANES
     }
 
     /// Returns the distance in elements between output planes in the transformed filters.
     fn filter_stride(&self) -> usize {
-        TILE_LEN * self.channels + LANES
+        self.tile_len() * self.channels + LANES
     }
 
     /// Returns the number of channels in one task of a transform.
@@ -168,7 +182,7 @@ impl<'a> Winograd<'a> {
 
     /// Returns the number of columns of a phase of a plane, rounded up to a multiple of [`LANES`].
     fn phase_width(&self) -> usize {
-        (self.tiles[1] + 1).next_multiple_of(LANES)
+        (self.tiles[1] + self.taps / 2).next_multiple_of(LANES)
     }
 }
 

@@ -11,32 +11,47 @@ use crate::{
     op::Window,
 };
 
-/// Returns a convolution of 3×3 taps over images of `input` elements.
+/// Returns a convolution of `taps`×`taps` taps over images of `input` elements.
 fn convolution(
+    taps: usize,
     [batch, channels, outputs, groups]: [usize; 4],
     input: [usize; 2],
     pad: [usize; 2],
 ) -> Convolution {
-    let axis = |i: usize| SpatialAxis { pad: pad[i], ..SpatialAxis::new(input[i], 3) };
+    let axis = |i: usize| SpatialAxis { pad: pad[i], ..SpatialAxis::new(input[i], taps) };
     let window = Window::new(channels, &[axis(0), axis(1)]).unwrap();
     Convolution::new(batch, outputs, groups, window).unwrap()
 }
 
-/// Returns convolutions with every padding from 0 to 3, groups, and even and odd numbers of
-/// outputs. Among them are a single output, tasks of several images, several blocks per image, and
-/// rows with more tiles than a vector or a block contains.
-fn cases() -> Vec<Convolution> {
+/// Returns convolutions of 3×3 taps with every padding from 0 to 3, groups, and even and odd numbers
+/// of outputs. Among them are a single output, tasks of several images, several blocks per image,
+/// and rows with more tiles than a vector or a block contains.
+fn cases_of_3_taps() -> Vec<Convolution> {
     vec![
-        convolution([1, 1, 1, 1], [3, 3], [0, 0]),
-        convolution([1, 3, 2, 1], [1, 1], [1, 1]),
-        convolution([3, 2, 5, 1], [4, 3], [0, 1]),
-        convolution([2, 3, 4, 1], [5, 8], [2, 0]),
-        convolution([2, 4, 6, 2], [7, 7], [1, 2]),
-        convolution([1, 2, 3, 1], [2, 6], [3, 3]),
-        convolution([7, 17, 18, 1], [13, 13], [1, 1]),
-        convolution([5, 34, 32, 2], [14, 15], [1, 1]),
-        convolution([3, 2, 3, 1], [40, 45], [1, 1]),
-        convolution([2, 2, 2, 1], [4, 600], [1, 0]),
+        convolution(3, [1, 1, 1, 1], [3, 3], [0, 0]),
+        convolution(3, [1, 3, 2, 1], [1, 1], [1, 1]),
+        convolution(3, [3, 2, 5, 1], [4, 3], [0, 1]),
+        convolution(3, [2, 3, 4, 1], [5, 8], [2, 0]),
+        convolution(3, [2, 4, 6, 2], [7, 7], [1, 2]),
+        convolution(3, [1, 2, 3, 1], [2, 6], [3, 3]),
+        convolution(3, [7, 17, 18, 1], [13, 13], [1, 1]),
+        convolution(3, [5, 34, 32, 2], [14, 15], [1, 1]),
+        convolution(3, [3, 2, 3, 1], [40, 45], [1, 1]),
+        convolution(3, [2, 2, 2, 1], [4, 600], [1, 0]),
+    ]
+}
+
+/// Returns convolutions of 5×5 taps like [`cases_of_3_taps`].
+fn cases_of_5_taps() -> Vec<Convolution> {
+    vec![
+        convolution(5, [1, 1, 1, 1], [5, 5], [0, 0]),
+        convolution(5, [1, 3, 2, 1], [1, 1], [2, 2]),
+        convolution(5, [3, 2, 5, 1], [6, 4], [0, 1]),
+        convolution(5, [2, 4, 6, 2], [9, 8], [3, 4]),
+        convolution(5, [7, 17, 18, 1], [13, 13], [2, 2]),
+        convolution(5, [5, 20, 50, 1], [12, 12], [0, 0]),
+        convolution(5, [3, 2, 3, 1], [40, 45], [2, 2]),
+        convolution(5, [2, 2, 2, 1], [6, 600], [2, 0]),
     ]
 }
 
@@ -69,10 +84,11 @@ fn by_winograd(
     [y, df]
 }
 
-/// The only factors of the transforms are ½ and ¼, so results of small integers are exact.
+/// The only factors of the transforms of 3×3 taps are ½ and ¼, so results of small integers are
+/// exact.
 #[test]
-fn winograd_of_integers_is_exact_at_every_simd_level() {
-    for op in cases() {
+fn winograd_of_3_taps_is_exact_for_integers_at_every_simd_level() {
+    for op in cases_of_3_taps() {
         let x = integers(1, op.input_len());
         let filters = integers(2, op.filter_len());
         let dy = integers(3, op.output_len());
@@ -87,7 +103,7 @@ fn winograd_of_integers_is_exact_at_every_simd_level() {
 
 #[test]
 fn winograd_is_bit_identical_on_any_number_of_threads_and_at_every_level_with_fma() {
-    for op in cases() {
+    for op in cases_of_3_taps().into_iter().chain(cases_of_5_taps()) {
         let x = fractions(1, op.input_len());
         let filters = fractions(2, op.filter_len());
         let dy = fractions(3, op.output_len());
@@ -100,14 +116,39 @@ fn winograd_is_bit_identical_on_any_number_of_threads_and_at_every_level_with_fm
     }
 }
 
+/// The error of 5×5 taps must stay below the bound of the direct algorithm for convolutions with few
+/// terms too.
+#[test]
+fn winograd_of_5_taps_agrees_with_f64_at_every_simd_level() {
+    for op in cases_of_5_taps() {
+        let x = fractions(1, op.input_len());
+        let filters = fractions(2, op.filter_len());
+        let dy = fractions(3, op.output_len());
+        let [y, y_sizes, df, df_sizes] = definition(&op, &x, &filters, &dy);
+        with_each_simd_level(|| {
+            let [got_y, got_df] = by_winograd(&Workers::sequential(), &op, &x, &filters, &dy);
+            let [most_y, most_df] =
+                [&y_sizes, &df_sizes].map(|s| s.iter().fold(0.0f64, |most, &s| most.max(s)));
+            for (got, expected, most) in [(got_y, &y, most_y), (got_df, &df, most_df)] {
+                for (got, expected) in got.iter().zip(expected) {
+                    let error = (f64::from(*got) - expected).abs();
+                    assert!(error <= 25.0 * 2f64.powi(-24) * most, "{op:?}: {error:e} of {most}");
+                }
+            }
+        });
+    }
+}
+
 /// The direct algorithm rounds once per term, so its error is at most 2⁻²⁴ of the sum of the
 /// magnitudes of all terms, times the number of terms. The errors of Winograd's algorithm on random
 /// operands must stay below a quarter of this bound.
 #[test]
 fn errors_of_winograd_stay_below_a_quarter_of_the_bound_of_the_direct_algorithm() {
     for op in [
-        convolution([2, 32, 32, 1], [13, 13], [1, 1]),
-        convolution([1, 128, 32, 1], [14, 14], [1, 1]),
+        convolution(3, [2, 32, 32, 1], [13, 13], [1, 1]),
+        convolution(3, [1, 128, 32, 1], [14, 14], [1, 1]),
+        convolution(5, [2, 64, 64, 2], [13, 13], [2, 2]),
+        convolution(5, [3, 48, 32, 1], [15, 12], [1, 3]),
     ] {
         let filters = fractions(2, op.filter_len());
         let dy = fractions(3, op.output_len());
@@ -124,7 +165,7 @@ fn errors_of_winograd_stay_below_a_quarter_of_the_bound_of_the_direct_algorithm(
                 })
             };
             let rounding = 2f64.powi(-24);
-            let terms = 9 * op.window().channels();
+            let terms = op.window().column_rows() / op.groups();
             let error = max_error(&got_y, &y, &y_sizes);
             assert!(error < 0.25 * terms as f64 * rounding, "y of {op:?}: {error:e}");
             let terms = op.batch() * op.window().positions();
@@ -134,23 +175,27 @@ fn errors_of_winograd_stay_below_a_quarter_of_the_bound_of_the_direct_algorithm(
     }
 }
 
-/// An output of F(2×2, 3×3) depends only on the elements of its own window. NaN and infinity
+/// An output depends only on the elements of its own window. NaN and infinity
 /// therefore do not spread to other outputs, and a window of zeros gives exactly zero.
 #[test]
 fn nan_and_infinity_affect_only_outputs_whose_windows_contain_them() {
-    let op = convolution([1, 32, 32, 1], [14, 15], [1, 1]);
-    let filters: Vec<f32> = fractions(2, op.filter_len());
-    let dy = vec![0.0; op.output_len()];
-    for special in [f32::NAN, f32::INFINITY, 3.0] {
-        for at in [0, 16, 97, 209] {
-            let mut x = vec![0.0; op.input_len()];
-            x[at] = special;
-            let mut in_window = vec![false; op.output_len()];
-            for_each_product(&op, |i, _, k| in_window[k] |= i == at);
-            let [y, _] = by_winograd(&Workers::sequential(), &op, &x, &filters, &dy);
-            for (y, in_window) in y.iter().zip(in_window) {
-                assert_eq!(*y != 0.0, in_window, "{special} at {at}");
-                assert_eq!(y.is_finite(), !in_window || special.is_finite());
+    for op in [
+        convolution(3, [1, 32, 32, 1], [14, 15], [1, 1]),
+        convolution(5, [1, 32, 32, 1], [14, 15], [2, 2]),
+    ] {
+        let filters: Vec<f32> = fractions(2, op.filter_len());
+        let dy = vec![0.0; op.output_len()];
+        for special in [f32::NAN, f32::INFINITY, 3.0] {
+            for at in [0, 16, 97, 209] {
+                let mut x = vec![0.0; op.input_len()];
+                x[at] = special;
+                let mut in_window = vec![false; op.output_len()];
+                for_each_product(&op, |i, _, k| in_window[k] |= i == at);
+                let [y, _] = by_winograd(&Workers::sequential(), &op, &x, &filters, &dy);
+                for (y, in_window) in y.iter().zip(in_window) {
+                    assert_eq!(*y != 0.0, in_window, "{special} at {at}");
+                    assert_eq!(y.is_finite(), !in_window || special.is_finite());
+                }
             }
         }
     }
@@ -159,18 +204,22 @@ fn nan_and_infinity_affect_only_outputs_whose_windows_contain_them() {
 #[test]
 fn the_choice_depends_on_channels_outputs_and_tiles() {
     let is_chosen = |op: &Convolution| Winograd::if_faster(op).is_some();
-    assert!(is_chosen(&convolution([10, 256, 384, 1], [13, 13], [1, 1])));
-    assert!(is_chosen(&convolution([10, 384, 256, 2], [13, 13], [1, 1])));
-    assert!(is_chosen(&convolution([4, 32, 32, 1], [8, 8], [1, 1])));
+    assert!(is_chosen(&convolution(3, [10, 256, 384, 1], [13, 13], [1, 1])));
+    assert!(is_chosen(&convolution(3, [10, 384, 256, 2], [13, 13], [1, 1])));
+    assert!(is_chosen(&convolution(3, [4, 32, 32, 1], [8, 8], [1, 1])));
+    assert!(is_chosen(&convolution(5, [10, 96, 256, 2], [27, 27], [2, 2])));
+    assert!(is_chosen(&convolution(5, [10, 32, 96, 1], [28, 28], [2, 2])));
+    assert!(!is_chosen(&convolution(5, [64, 20, 50, 1], [12, 12], [0, 0])));
+    assert!(!is_chosen(&convolution(5, [10, 48, 128, 1], [7, 7], [2, 2])));
     // Too few channels, output planes or tiles, or tiles a quarter of whose outputs is unused.
-    assert!(!is_chosen(&convolution([10, 16, 64, 1], [13, 13], [1, 1])));
-    assert!(!is_chosen(&convolution([10, 64, 16, 1], [13, 13], [1, 1])));
-    assert!(!is_chosen(&convolution([1, 256, 384, 1], [13, 13], [1, 1])));
-    assert!(!is_chosen(&convolution([10, 192, 384, 1], [7, 7], [1, 1])));
+    assert!(!is_chosen(&convolution(3, [10, 16, 64, 1], [13, 13], [1, 1])));
+    assert!(!is_chosen(&convolution(3, [10, 64, 16, 1], [13, 13], [1, 1])));
+    assert!(!is_chosen(&convolution(3, [1, 256, 384, 1], [13, 13], [1, 1])));
+    assert!(!is_chosen(&convolution(3, [10, 192, 384, 1], [7, 7], [1, 1])));
     for changed in [
         SpatialAxis { stride: 2, ..SpatialAxis::new(28, 3) },
         SpatialAxis { dilation: 2, ..SpatialAxis::new(28, 3) },
-        SpatialAxis::new(28, 5),
+        SpatialAxis::new(28, 7),
     ] {
         let window = Window::new(64, &[changed, SpatialAxis::new(28, 3)]).unwrap();
         assert!(!is_chosen(&Convolution::new(10, 64, 1, window).unwrap()));

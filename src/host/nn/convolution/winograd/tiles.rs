@@ -1,21 +1,27 @@
 //! Transforms of planes into blocks of tiles.
 //!
-//! In a block, each channel has 16 rows, one for each element of a transformed tile. A row has one
-//! column per tile, so the 16 matrix products of a block read and write rows of the block.
+//! In a block, each channel has one row for each element of a transformed tile. A row has one
+//! column per tile, so the matrix products of a block read and write rows of the block.
 //!
 //! Each row of a plane is first split into two *phases*: the elements in even columns, and the
 //! elements in odd columns. In a phase, the elements of neighbouring tiles are contiguous.
+
+// The compiler inlines a closure with `inline(always)`, but not a call of a function value. The latter
+// would be compiled without the vectors of the SIMD level.
+#![allow(clippy::redundant_closure)]
 
 use crate::host::{
     cache::scratch::with_scratch,
     nn::convolution::winograd::{
         ImageRows, Winograd, lanes,
-        transform::{LANES, Lanes, TILE_LEN, transform_image, transform_output_gradient},
+        transform::{
+            FiveTaps, LANES, Lanes, ThreeTaps, transform_image, transform_output_gradient,
+        },
     },
     simd::vectorized,
     threads::Workers,
 };
-use std::{array::from_fn, ops::Range};
+use std::ops::Range;
 
 /// Planes of images or of output gradients.
 struct Planes<'a> {
@@ -40,7 +46,26 @@ impl Winograd<'_> {
     ) {
         let (channels, extents, pad) = (self.channels, self.input, self.pad);
         let planes = Planes { x, channels, extents, pad };
-        self.transform_planes(workers, group, block, &planes, transform_image, v);
+        match self.taps {
+            3 => self.transform_planes(
+                workers,
+                group,
+                block,
+                &planes,
+                #[inline(always)]
+                |elements, tiles| transform_image::<ThreeTaps, 3, 4>(elements, tiles),
+                v,
+            ),
+            _ => self.transform_planes(
+                workers,
+                group,
+                block,
+                &planes,
+                #[inline(always)]
+                |elements, tiles| transform_image::<FiveTaps, 5, 6>(elements, tiles),
+                v,
+            ),
+        }
     }
 
     /// Writes the transformed tiles of the output gradients `dy` in `block` to `dm`.
@@ -54,24 +79,43 @@ impl Winograd<'_> {
     ) {
         let (channels, extents) = (self.outputs, self.output);
         let planes = Planes { x: dy, channels, extents, pad: [0, 0] };
-        self.transform_planes(workers, group, block, &planes, transform_output_gradient, dm);
+        match self.taps {
+            3 => self.transform_planes(
+                workers,
+                group,
+                block,
+                &planes,
+                #[inline(always)]
+                |elements, tiles| transform_output_gradient::<ThreeTaps, 3, 4>(elements, tiles),
+                dm,
+            ),
+            _ => self.transform_planes(
+                workers,
+                group,
+                block,
+                &planes,
+                #[inline(always)]
+                |elements, tiles| transform_output_gradient::<FiveTaps, 5, 6>(elements, tiles),
+                dm,
+            ),
+        }
     }
 
     /// Writes to `tiles` the results of `transform` for the tiles of `block`. Each tile reads
-    /// `ROWS` rows and up to four columns of a plane.
-    fn transform_planes<const ROWS: usize>(
+    /// `SIDE` rows and columns of a plane.
+    fn transform_planes<const SIDE: usize, const TILE: usize>(
         &self,
         workers: &Workers,
         group: usize,
         block: &Range<usize>,
         planes: &Planes,
-        transform: impl Fn([[&Lanes; 4]; ROWS]) -> [Lanes; TILE_LEN] + Sync,
+        transform: impl Fn([[&Lanes; SIDE]; SIDE], &mut [[Lanes; TILE]; TILE]) + Sync,
         tiles: &mut [f32],
     ) {
         let (stride, width) = (self.channel_stride(), self.phase_width());
         let channels_per_task = self.channels_per_task();
         let plane_len = planes.extents[0] * planes.extents[1];
-        let rows = 2 * self.tiles[0].min(self.rows_per_block) + ROWS - 2;
+        let rows = 2 * self.tiles[0].min(self.rows_per_block) + SIDE - 2;
         workers.for_each_chunk(tiles, channels_per_task * stride, |task, tiles| {
             let channels = task * channels_per_task..;
             with_scratch((rows + 1) * 2 * width + LANES, |scratch: &mut [f32]| {
@@ -85,7 +129,7 @@ impl Winograd<'_> {
                                 let images = part.image * self.op.groups() + group;
                                 let plane = images * planes.channels + channel;
                                 let x = &planes.x[plane * plane_len..][..plane_len];
-                                let rows = 2 * part.rows.start..2 * part.rows.end + ROWS - 2;
+                                let rows = 2 * part.rows.start..2 * part.rows.end + SIDE - 2;
                                 planes.load_phases(x, rows, padded_row, phases);
                                 self.transform_rows(&part, phases, &transform, tiles);
                             }
@@ -98,27 +142,28 @@ impl Winograd<'_> {
 
     /// Writes to `tiles` the results of `transform` for the tiles of `part`.
     #[inline(always)]
-    fn transform_rows<const ROWS: usize>(
+    fn transform_rows<const SIDE: usize, const TILE: usize>(
         &self,
         part: &ImageRows,
         phases: &[f32],
-        transform: &impl Fn([[&Lanes; 4]; ROWS]) -> [Lanes; TILE_LEN],
+        transform: &impl Fn([[&Lanes; SIDE]; SIDE], &mut [[Lanes; TILE]; TILE]),
         tiles: &mut [f32],
     ) {
         let (width, columns, stride) = (self.phase_width(), self.tiles[1], self.tile_stride());
+        let mut transformed = [[[0.0; LANES]; TILE]; TILE];
         for row in 0..part.rows.len() {
             for column in (0..columns).step_by(LANES) {
-                let elements = from_fn(
-                    #[inline(always)]
-                    |r| {
-                        let even = (2 * row + r) * 2 * width + column;
-                        let odd = even + width;
-                        [even, odd, even + 1, odd + 1].map(|start| lanes(phases, start))
-                    },
-                );
+                let mut elements = [[lanes(phases, 0); SIDE]; SIDE];
+                for (r, elements) in elements.iter_mut().enumerate() {
+                    for (c, elements) in elements.iter_mut().enumerate() {
+                        let start = (2 * (2 * row + r) + c % 2) * width + column + c / 2;
+                        *elements = lanes(phases, start);
+                    }
+                }
                 let first = part.first_tile + row * columns + column;
                 // The elements after the last tile of a row are overwritten by the next row.
-                for (i, elements) in transform(elements).iter().enumerate() {
+                transform(elements, &mut transformed);
+                for (i, elements) in transformed.as_flattened().iter().enumerate() {
                     tiles[i * stride + first..][..LANES].copy_from_slice(elements);
                 }
             }

@@ -1,4 +1,5 @@
-//! The transforms of Winograd's algorithm F(2×2, 3×3), for sixteen tiles or filters at a time.
+//! The transforms of Winograd's algorithms F(2×2, 3×3) and F(2×2, 5×5), for sixteen tiles or filters
+//! at a time.
 //!
 //! Every function adds and multiplies in a fixed order, without fused multiply-adds, so results are
 //! bit-identical at every SIMD level.
@@ -6,103 +7,258 @@
 // Each iteration reads and writes one lane of many arrays.
 #![allow(clippy::needless_range_loop)]
 
-use std::array::from_fn;
-
 /// Number of tiles or filters that a function transforms at a time.
 pub(crate) const LANES: usize = 16;
 
 /// One element of each of [`LANES`] tiles or filters.
 pub(crate) type Lanes = [f32; LANES];
 
-/// Number of elements in a transformed tile or filter.
-pub(crate) const TILE_LEN: usize = 16;
+/// The transforms of F(2, `TAPS`) in one axis, whose tiles have `TILE` elements: one more than
+/// taps.
+pub(crate) trait Axis<const TAPS: usize, const TILE: usize> {
+    /// Returns `Bᵀ·d` of image elements `d`.
+    fn image(d: [f32; TILE]) -> [f32; TILE];
 
-/// Returns `V = Bᵀ·d·B` of tiles `d` of 4×4 image elements.
-#[inline(always)]
-pub(crate) fn transform_image(d: [[&Lanes; 4]; 4]) -> [Lanes; TILE_LEN] {
-    let mut v = [[0.0; LANES]; TILE_LEN];
-    for lane in 0..LANES {
-        let tile = from_fn(|row| from_fn(|column| d[row][column][lane]));
-        let tile = in_both_axes(tile, |[a, b, c, d]| [a - c, b + c, c - b, b - d]);
-        store_tile(&mut v, lane, tile);
-    }
-    v
+    /// Returns `G·g` of taps `g`.
+    fn filter(g: [f32; TAPS]) -> [f32; TILE];
+
+    /// Returns `Gᵀ·du`.
+    fn filter_gradient(du: [f32; TILE]) -> [f32; TAPS];
+
+    /// Returns the outputs `Aᵀ·m`.
+    fn products(m: [f32; TILE]) -> [f32; 2];
+
+    /// Returns `A·dy` of output gradients `dy`.
+    fn output_gradient(dy: [f32; 2]) -> [f32; TILE];
 }
 
-/// Returns `U = G·g·Gᵀ` of filters `g` of 3×3 taps.
-#[inline(always)]
-pub(crate) fn transform_filters(g: &[Lanes; 9]) -> [Lanes; TILE_LEN] {
-    let mut u = [[0.0; LANES]; TILE_LEN];
-    for lane in 0..LANES {
-        let taps = from_fn(|row| from_fn(|column| g[3 * row + column][lane]));
-        let tile = in_both_axes(taps, |[a, b, c]| {
-            let (sum, half) = (0.5 * (a + c), 0.5 * b);
-            [a, sum + half, sum - half, c]
-        });
-        store_tile(&mut u, lane, tile);
+/// F(2, 3) with the interpolation points 0, 1, −1 and ∞ (Lavin and Gray 2015).
+pub(crate) struct ThreeTaps;
+
+impl Axis<3, 4> for ThreeTaps {
+    #[inline(always)]
+    fn image([a, b, c, d]: [f32; 4]) -> [f32; 4] {
+        [a - c, b + c, c - b, b - d]
     }
+
+    #[inline(always)]
+    fn filter([a, b, c]: [f32; 3]) -> [f32; 4] {
+        let (sum, half) = (0.5 * (a + c), 0.5 * b);
+        [a, sum + half, sum - half, c]
+    }
+
+    #[inline(always)]
+    fn filter_gradient([a, b, c, d]: [f32; 4]) -> [f32; 3] {
+        let (sum, half) = (0.5 * (b + c), 0.5 * (b - c));
+        [a + sum, half, sum + d]
+    }
+
+    #[inline(always)]
+    fn products([a, b, c, d]: [f32; 4]) -> [f32; 2] {
+        [a + b + c, b - c - d]
+    }
+
+    #[inline(always)]
+    fn output_gradient([a, b]: [f32; 2]) -> [f32; 4] {
+        [a, a + b, a - b, -b]
+    }
+}
+
+/// F(2, 5) with the interpolation points 0, 1, −1, ½, −2 and ∞. The points ½ and −2 give smaller
+/// errors than ±2 or ±½ (Barabasz et al. 2018, arXiv:1803.10986).
+pub(crate) struct FiveTaps;
+
+impl Axis<5, 6> for FiveTaps {
+    #[inline(always)]
+    fn image(d: [f32; 6]) -> [f32; 6] {
+        let (even, odd) = (d[4] - d[2], d[3] - d[1]);
+        let (sum, difference) = (even + 1.5 * d[3], odd + 1.5 * d[2]);
+        [
+            (d[0] - d[2]) + even + 1.5 * odd,
+            sum + difference,
+            sum - difference,
+            even + 2.0 * odd,
+            even - 0.5 * odd,
+            (d[5] - d[3]) - odd + 1.5 * even,
+        ]
+    }
+
+    #[inline(always)]
+    fn filter(g: [f32; 5]) -> [f32; 6] {
+        let (even, odd) = (g[0] + g[2] + g[4], g[1] + g[3]);
+        let at_half = (16.0 * g[0] + 4.0 * g[2] + g[4]) + (8.0 * g[1] + 2.0 * g[3]);
+        let at_minus_2 = (g[0] + 4.0 * g[2] + 16.0 * g[4]) - (2.0 * g[1] + 8.0 * g[3]);
+        [
+            g[0],
+            (even + odd) * (1.0 / 3.0),
+            (odd - even) * (1.0 / 3.0),
+            at_half * (-1.0 / 15.0),
+            at_minus_2 * (1.0 / 15.0),
+            g[4],
+        ]
+    }
+
+    #[inline(always)]
+    fn filter_gradient(du: [f32; 6]) -> [f32; 5] {
+        let (even, odd) = ((du[1] - du[2]) * (1.0 / 3.0), (du[1] + du[2]) * (1.0 / 3.0));
+        let (half, minus_2) = (du[3] * (-1.0 / 15.0), du[4] * (1.0 / 15.0));
+        [
+            (du[0] + even) + (16.0 * half + minus_2),
+            odd + (8.0 * half - 2.0 * minus_2),
+            even + (4.0 * half + 4.0 * minus_2),
+            odd + (2.0 * half - 8.0 * minus_2),
+            (du[5] + even) + (half + 16.0 * minus_2),
+        ]
+    }
+
+    #[inline(always)]
+    fn products(m: [f32; 6]) -> [f32; 2] {
+        let (even, odd) = (m[1] + m[2], m[1] - m[2]);
+        [(m[0] + even) + (m[3] + m[4]), (odd + m[5]) + (0.5 * m[3] - 2.0 * m[4])]
+    }
+
+    #[inline(always)]
+    fn output_gradient([a, b]: [f32; 2]) -> [f32; 6] {
+        [a, a + b, a - b, a + 0.5 * b, a - 2.0 * b, b]
+    }
+}
+
+/// Computes `V = Bᵀ·d·B` of tiles `d` of image elements.
+#[inline(always)]
+pub(crate) fn transform_image<A: Axis<TAPS, TILE>, const TAPS: usize, const TILE: usize>(
+    d: [[&Lanes; TILE]; TILE],
+    v: &mut [[Lanes; TILE]; TILE],
+) {
+    in_both_axes(
+        d,
+        #[inline(always)]
+        |d| A::image(d),
+        v,
+    );
+}
+
+/// Returns `U = G·g·Gᵀ` of filters `g`.
+#[inline(always)]
+pub(crate) fn transform_filters<A: Axis<TAPS, TILE>, const TAPS: usize, const TILE: usize>(
+    g: &[[Lanes; TAPS]; TAPS],
+) -> [[Lanes; TILE]; TILE] {
+    let mut u = [[[0.0; LANES]; TILE]; TILE];
+    in_both_axes(
+        references(g),
+        #[inline(always)]
+        |g| A::filter(g),
+        &mut u,
+    );
     u
 }
 
 /// Returns the rows of `y = Aᵀ·M·A + bias`, tiles of 2×2 outputs. Each row contains the two outputs
 /// of the first tile, then those of the second tile, and so on.
 #[inline(always)]
-pub(crate) fn transform_products(m: [&Lanes; TILE_LEN], bias: f32) -> [[f32; 2 * LANES]; 2] {
+pub(crate) fn transform_products<A: Axis<TAPS, TILE>, const TAPS: usize, const TILE: usize>(
+    m: [[&Lanes; TILE]; TILE],
+    bias: f32,
+) -> [[f32; 2 * LANES]; 2] {
+    let mut tiles = [[[0.0; LANES]; 2]; 2];
+    in_both_axes(
+        m,
+        #[inline(always)]
+        |m| A::products(m),
+        &mut tiles,
+    );
     let mut y = [[0.0; 2 * LANES]; 2];
-    for lane in 0..LANES {
-        let tile = from_fn(|row| from_fn(|column| m[4 * row + column][lane]));
-        let tile = in_both_axes(tile, |[a, b, c, d]| [a + b + c, b - c - d]);
-        for row in 0..2 {
-            y[row][2 * lane] = tile[row][0] + bias;
-            y[row][2 * lane + 1] = tile[row][1] + bias;
+    for row in 0..2 {
+        for lane in 0..LANES {
+            y[row][2 * lane] = tiles[row][0][lane] + bias;
+            y[row][2 * lane + 1] = tiles[row][1][lane] + bias;
         }
     }
     y
 }
 
-/// Returns `A·dy·Aᵀ`, the gradient of `M`, of tiles of 2×2 output gradients. Only the first two
-/// columns of `dy` are read.
+/// Computes `A·dy·Aᵀ`, the gradient of `M`, of tiles of 2×2 output gradients.
 #[inline(always)]
-pub(crate) fn transform_output_gradient(dy: [[&Lanes; 4]; 2]) -> [Lanes; TILE_LEN] {
-    let mut dm = [[0.0; LANES]; TILE_LEN];
-    for lane in 0..LANES {
-        let tile = from_fn(|row| from_fn(|column| dy[row][column][lane]));
-        let tile = in_both_axes(tile, |[a, b]| [a, a + b, a - b, -b]);
-        store_tile(&mut dm, lane, tile);
-    }
-    dm
+pub(crate) fn transform_output_gradient<
+    A: Axis<TAPS, TILE>,
+    const TAPS: usize,
+    const TILE: usize,
+>(
+    dy: [[&Lanes; 2]; 2],
+    dm: &mut [[Lanes; TILE]; TILE],
+) {
+    in_both_axes(
+        dy,
+        #[inline(always)]
+        |dy| A::output_gradient(dy),
+        dm,
+    );
 }
 
-/// Returns `Gᵀ·dU·G`, the gradient of filters of 3×3 taps.
+/// Returns `Gᵀ·dU·G`, the gradient of filters.
 #[inline(always)]
-pub(crate) fn transform_filter_gradient(du: &[Lanes; TILE_LEN]) -> [Lanes; 9] {
-    let mut dg = [[0.0; LANES]; 9];
-    for lane in 0..LANES {
-        let tile = from_fn(|row| from_fn(|column| du[4 * row + column][lane]));
-        let taps: [[f32; 3]; 3] = in_both_axes(tile, |[a, b, c, d]| {
-            let (sum, half) = (0.5 * (b + c), 0.5 * (b - c));
-            [a + sum, half, sum + d]
-        });
-        for tap in 0..9 {
-            dg[tap][lane] = taps[tap / 3][tap % 3];
-        }
-    }
+pub(crate) fn transform_filter_gradient<
+    A: Axis<TAPS, TILE>,
+    const TAPS: usize,
+    const TILE: usize,
+>(
+    du: &[[Lanes; TILE]; TILE],
+) -> [[Lanes; TAPS]; TAPS] {
+    let mut dg = [[[0.0; LANES]; TAPS]; TAPS];
+    in_both_axes(
+        references(du),
+        #[inline(always)]
+        |du| A::filter_gradient(du),
+        &mut dg,
+    );
     dg
 }
 
-/// Applies `transform` to each column of a tile, and then to each row of the result.
+/// Applies `transform` to each column of each tile, and then to each row of the result.
+///
+/// The function has loops instead of calls of `from_fn` and `map`. The compiler does not inline
+/// such a call for tiles of 6×6 elements, and then compiles it without the vectors of the SIMD
+/// level. The caller owns `result`, because a returned array would be copied.
 #[inline(always)]
 fn in_both_axes<const N: usize, const M: usize>(
-    tile: [[f32; N]; N],
+    tiles: [[&Lanes; N]; N],
     transform: impl Fn([f32; N]) -> [f32; M],
-) -> [[f32; M]; M] {
-    let columns: [[f32; M]; N] = from_fn(|column| transform(from_fn(|row| tile[row][column])));
-    from_fn(|row| transform(from_fn(|column| columns[column][row])))
+    result: &mut [[Lanes; M]; M],
+) {
+    let mut columns = [[[0.0; LANES]; N]; M];
+    for column in 0..N {
+        for lane in 0..LANES {
+            let mut from = [0.0; N];
+            for row in 0..N {
+                from[row] = tiles[row][column][lane];
+            }
+            let to = transform(from);
+            for row in 0..M {
+                columns[row][column][lane] = to[row];
+            }
+        }
+    }
+    for row in 0..M {
+        for lane in 0..LANES {
+            let mut from = [0.0; N];
+            for column in 0..N {
+                from[column] = columns[row][column][lane];
+            }
+            let to = transform(from);
+            for column in 0..M {
+                result[row][column][lane] = to[column];
+            }
+        }
+    }
 }
 
+/// Returns a reference to each element.
 #[inline(always)]
-fn store_tile(lanes: &mut [Lanes; TILE_LEN], lane: usize, tile: [[f32; 4]; 4]) {
-    for i in 0..TILE_LEN {
-        lanes[i][lane] = tile[i / 4][i % 4];
+fn references<const N: usize>(tiles: &[[Lanes; N]; N]) -> [[&Lanes; N]; N] {
+    let mut references = [[&tiles[0][0]; N]; N];
+    for row in 0..N {
+        for column in 0..N {
+            references[row][column] = &tiles[row][column];
+        }
     }
+    references
 }
