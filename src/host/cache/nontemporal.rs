@@ -6,7 +6,8 @@
 //!
 //! The order of the stores depends on the maker of the processor. The measured Xeons are fastest if
 //! stores alternate between the cache lines of four pages. On Zen 5, copies and functions of two
-//! operands are fastest in the order of the addresses (decision 48).
+//! operands are fastest in the order of the addresses (decision 48). On Zen 4, functions of one
+//! operand are, too (decision 55).
 
 use crate::cast::{cast_slice, cast_slice_mut};
 #[cfg(target_arch = "x86_64")]
@@ -15,7 +16,7 @@ use crate::{
     element::Element,
     host::cache::{
         cache_line::{CACHE_LINE, PAGE_4K},
-        residence::{Residence, is_amd},
+        residence::{Residence, is_amd, is_amd_with_small_l1},
         scratch::with_scratch,
     },
 };
@@ -91,7 +92,11 @@ pub(crate) fn map_nontemporal<A: Element, const N: usize>(
     fill: impl Fn(usize, &mut [A]),
 ) {
     // With AVX2 on Zen 5, functions of one operand are slow in the order of the addresses.
-    let order = if N == 1 { StoreOrder::Pages } else { StoreOrder::of_processor() };
+    let order = if N > 1 || is_amd_with_small_l1() {
+        StoreOrder::of_processor()
+    } else {
+        StoreOrder::Pages
+    };
     map_in_order(order, sources, y, fill);
 }
 

@@ -45,18 +45,23 @@ impl Residence {
     ///
     /// Without software prefetch, neither the measured Xeons nor Zen 5 fetch early enough from the
     /// L3 cache. For operands in memory, software prefetch makes the measured Xeons faster, but
-    /// delays the hardware prefetchers of Zen 5.
+    /// delays the hardware prefetchers of Zen 5. On Zen 4, software prefetch is slower for both
+    /// (decision 55).
     pub(crate) fn prefetches_reads(self) -> bool {
         match self {
             Self::PrivateCaches => false,
-            Self::L3 => true,
+            Self::L3 => !is_amd_with_small_l1(),
             Self::Memory => !is_amd(),
         }
     }
 
     /// Returns whether a kernel that reads and writes an operand is faster with software prefetch.
     pub(crate) fn prefetches_updates(self) -> bool {
-        self == if is_amd() { Self::L3 } else { Self::Memory }
+        match self {
+            Self::PrivateCaches => false,
+            Self::L3 => is_amd() && !is_amd_with_small_l1(),
+            Self::Memory => !is_amd(),
+        }
     }
 }
 

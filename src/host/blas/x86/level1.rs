@@ -5,7 +5,7 @@ use crate::host::{
     blas::x86::row::Row,
     cache::{
         cache_line::{PREFETCH_DISTANCE, store_peel_len_at},
-        residence::is_amd,
+        residence::{is_amd, is_amd_with_small_l1},
         x86::prefetch_l1,
     },
     reduction::tree::{ACCUMULATOR_ROWS, LANES},
@@ -15,6 +15,12 @@ use std::arch::x86_64::*;
 
 /// Number of elements that a loop processes at a time, one for each accumulator.
 const BLOCK: usize = LANES * ACCUMULATOR_ROWS;
+
+/// Smallest length, in elements, at which AMD's processors before Zen 5 are faster with AVX2 than
+/// with AVX-512. These processors execute an instruction of AVX-512 on units of 256 bits, so AVX2
+/// is not slower. The two loads of each cache line probably train the hardware prefetchers better
+/// than one load (decision 55).
+const LONG: usize = 1 << 16;
 
 /// Accumulates `f(sum, xᵢ, yᵢ)` over all pairs (xᵢ, yᵢ), and returns the sum of the accumulators.
 /// Returns `None` at SIMD levels for which this file has no loop, and if the level has not been
@@ -49,7 +55,14 @@ pub(crate) fn sum(
 #[inline(always)]
 fn is_faster_with_avx2(x: &[f32], y: &[f32]) -> bool {
     // 64 KiB to 512 KiB in total.
-    (1 << 13..1 << 16).contains(&x.len()) && x.as_ptr() != y.as_ptr() && is_amd()
+    let is_medium = (1 << 13..LONG).contains(&x.len()) && x.as_ptr() != y.as_ptr();
+    is_medium && is_amd() || is_long_before_zen5(x.len())
+}
+
+/// Returns whether operands of `len` elements are [`LONG`], on a processor of AMD before Zen 5.
+#[inline(always)]
+fn is_long_before_zen5(len: usize) -> bool {
+    len >= LONG && is_amd_with_small_l1()
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
@@ -127,6 +140,9 @@ unsafe fn update_at<const IN_PLACE: bool>(
     // `y` are valid.
     unsafe {
         match SimdLevel::known() {
+            Some(SimdLevel::Avx512) if is_long_before_zen5(len) => {
+                update_avx2::<IN_PLACE>(prefetch, x, (y, len), f)
+            }
             Some(SimdLevel::Avx512) => update_avx512::<IN_PLACE>(prefetch, x, (y, len), f),
             Some(SimdLevel::Avx2) => update_avx2::<IN_PLACE>(prefetch, x, (y, len), f),
             Some(SimdLevel::Portable | SimdLevel::WithoutFma) | None => return false,
