@@ -148,7 +148,9 @@ fn a_flipped_bit_gives_an_error_with_file_and_offset_or_the_right_records() {
         for (path, bytes) in &copy.files {
             let (file_name, mut harmless) = (path.file_name().unwrap().to_str().unwrap(), 0);
             let mut damaged = bytes.clone();
-            for index in (0..bytes.len()).step_by(3) {
+            // Each read of a large file takes milliseconds. Odd steps change each bit of a byte.
+            let step = if bytes.len() < 1000 { 3 } else { 29 };
+            for index in (0..bytes.len()).step_by(step) {
                 damaged[index] ^= 1 << (index % 8);
                 fs::write(path, &damaged).unwrap();
                 damaged[index] = bytes[index];
@@ -172,7 +174,7 @@ fn a_flipped_bit_gives_an_error_with_file_and_offset_or_the_right_records() {
             let is_table =
                 !["CURRENT", "MANIFEST", ".log"].iter().any(|part| file_name.contains(part));
             assert!(
-                if is_table { harmless < 30 } else { harmless == 0 },
+                if is_table { harmless < 100 / step } else { harmless == 0 },
                 "{file_name}: {harmless}"
             );
             fs::write(path, bytes).unwrap();
