@@ -20,7 +20,7 @@ use crate::{
             accumulator::{
                 CHUNK, accumulator_buffer, is_wide, overwrite_widened, update_widened, widened,
             },
-            vectorized,
+            vectorized_memory_bound,
         },
         threads::Workers,
     },
@@ -197,12 +197,20 @@ fn is_elementary<A>(op: &Unary<A>) -> bool {
 }
 
 fn binary_grain<A>(op: Binary<A>) -> usize {
-    match op {
-        Binary::SoftplusGrad | Binary::SwishGrad { .. } | Binary::PowAffineGrad { .. } => {
-            COMPUTE_BOUND_GRAIN
-        }
-        _ => GRAIN,
-    }
+    if is_compute_bound(&op) { COMPUTE_BOUND_GRAIN } else { GRAIN }
+}
+
+/// Returns whether `op` evaluates exponentials, logarithms or powers.
+#[inline(always)]
+fn is_compute_bound<A>(op: &Binary<A>) -> bool {
+    use Binary::{PowAffineGrad, SoftplusGrad, SwishGrad};
+    matches!(op, SoftplusGrad | SwishGrad { .. } | PowAffineGrad { .. })
+}
+
+/// Returns `len`, the number of elements of a loop, or 0 if the loop is bound by computation.
+#[inline(always)]
+fn memory_bound_len(is_compute_bound: bool, len: usize) -> usize {
+    if is_compute_bound { 0 } else { len }
 }
 
 // The visitors use `for` loops, which the compiler vectorizes more reliably than `for_each`.
@@ -226,7 +234,8 @@ struct UnaryRun<'a, A> {
 
 impl<A: Element + Float> UnaryVisitor<A> for UnaryRun<'_, A> {
     fn visit(self, function: impl UnaryFunction<A>) {
-        vectorized(
+        vectorized_memory_bound(
+            memory_bound_len(is_elementary(&function.into()), self.y.len()),
             #[inline(always)]
             move |_| {
                 let Self { mut x, mut y } = self;
@@ -260,7 +269,8 @@ struct UnaryRunInPlace<'a, A> {
 
 impl<A: Element + Float> UnaryVisitor<A> for UnaryRunInPlace<'_, A> {
     fn visit(self, function: impl UnaryFunction<A>) {
-        vectorized(
+        vectorized_memory_bound(
+            memory_bound_len(is_elementary(&function.into()), self.y.len()),
             #[inline(always)]
             move |_| {
                 let Self { mut y } = self;
@@ -344,7 +354,8 @@ struct BinaryRun<'a, A> {
 
 impl<A: Element + Float> BinaryVisitor<A> for BinaryRun<'_, A> {
     fn visit(self, function: impl BinaryFunction<A>) {
-        vectorized(
+        vectorized_memory_bound(
+            memory_bound_len(is_compute_bound(&function.into()), self.y.len()),
             #[inline(always)]
             move |_| {
                 let Self { a, mut b, y } = self;
@@ -372,7 +383,8 @@ struct BinaryRunInPlace<'a, A> {
 
 impl<A: Element + Float> BinaryVisitor<A> for BinaryRunInPlace<'_, A> {
     fn visit(self, function: impl BinaryFunction<A>) {
-        vectorized(
+        vectorized_memory_bound(
+            memory_bound_len(is_compute_bound(&function.into()), self.y.len()),
             #[inline(always)]
             move |_| {
                 let Self { b, y } = self;

@@ -35,5 +35,5 @@ pub(crate) mod x86;
 #[cfg(target_arch = "x86_64")]
 pub(crate) use level::has_avx512;
 pub use level::simd_instruction_set;
-pub(crate) use level::vectorized;
+pub(crate) use level::{vectorized, vectorized_memory_bound};
 pub use limit::limit_simd;

@@ -16,7 +16,7 @@ pub(crate) fn sum_rows<Y>(
     y: &mut [Y],
     store: impl Fn(f32, &mut Y),
 ) -> bool {
-    match SimdLevel::current() {
+    match SimdLevel::memory_bound(x.len()) {
         // SAFETY: the features of the SIMD level were detected.
         SimdLevel::Avx512 => unsafe { row_sums::sum_rows(x, extent, map, y, store) },
         // SAFETY: the features of the SIMD level were detected.
