@@ -12,8 +12,8 @@
 //!   image is first copied to a padded polyphase layout. If images have few positions, several
 //!   images share one GEMM.
 //! - `winograd` computes convolutions with 3×3 or 5×5 filters and a stride of 1 by 16 or 36 smaller
-//!   GEMMs of transformed tiles, if these are faster than the implicit GEMM. `forward` calls `winograd` for
-//!   all types with the accumulator `f32`, and `backward_filters` only for `f32`.
+//!   GEMMs of transformed tiles, if these are faster than the implicit GEMM. `forward` calls
+//!   `winograd` for all types with the accumulator `f32`, and `backward_filters` only for `f32`.
 //! - `backward_input` runs `forward` on `dy` with flipped filters. With a stride above 1, or if the
 //!   image is much larger than the output, a GEMM instead computes the gradient of the im2col
 //!   matrix in blocks of channels. `col2im` adds each block of the im2col matrix's gradient to the
