@@ -70,6 +70,7 @@ impl SimdLevel {
     /// `Avx2` instead of `Avx512` for long loops on AMD's processors before Zen 5. These processors
     /// execute an instruction of AVX-512 on units of 256 bits (decision 55).
     #[inline(always)]
+    #[cfg_attr(not(target_arch = "x86_64"), expect(unused_variables))]
     pub(crate) fn memory_bound(len: usize) -> Self {
         #[cfg(target_arch = "x86_64")]
         if len >= AVX2_MIN_LEN && Self::current() == Self::Avx512 && is_amd_with_small_l1() {
