@@ -3,8 +3,8 @@
 use std::{
     arch::x86_64::{
         __m256, _mm256_add_ps, _mm256_castpd_ps, _mm256_castps_pd, _mm256_loadu_ps,
-        _mm256_loadu_si256, _mm256_maskload_ps, _mm256_permute2f128_ps, _mm256_setzero_ps,
-        _mm256_shuffle_ps, _mm256_unpackhi_pd, _mm256_unpacklo_pd,
+        _mm256_loadu_si256, _mm256_maskload_ps, _mm256_permute_ps, _mm256_permute2f128_ps,
+        _mm256_setzero_ps, _mm256_shuffle_ps, _mm256_unpackhi_pd, _mm256_unpacklo_pd,
     },
     mem::transmute,
 };
@@ -16,8 +16,14 @@ const WIDTH: usize = 8;
 /// sixteen lanes.
 const VECTORS: usize = 4;
 
+/// Number of elements of a row that are added at a time.
+pub(crate) const BLOCK: usize = VECTORS * WIDTH;
+
 /// Number of rows whose partial sums are reduced together. The sums of `GROUP` rows fill a vector.
 const GROUP: usize = 8;
+
+/// Number of rows whose partial sums are reduced together if fewer than [`GROUP`] rows remain.
+const SMALL_GROUP: usize = 4;
 
 /// Calls `store(Σ map(x[i·extent + j]), y[i])` for each row `i` of `extent` elements. `extent` must
 /// not be 0, and `map(0)` must be 0.
@@ -29,13 +35,40 @@ pub(crate) fn sum_rows<Y>(
     y: &mut [Y],
     store: impl Fn(f32, &mut Y),
 ) {
-    for (y, i) in y.chunks_mut(GROUP).zip((0..).step_by(GROUP)) {
-        let mut lanes = [_mm256_setzero_ps(); GROUP];
-        for (row, lanes) in lanes[..y.len()].iter_mut().enumerate() {
-            *lanes = row_to_lanes(&x[(i + row) * extent..][..extent], map);
-        }
-        y.iter_mut().zip(reduce_rows(lanes)).for_each(|(y, sum)| store(sum, y));
+    let (mut x, (groups, rest)) = (x, y.as_chunks_mut::<GROUP>());
+    for y in groups {
+        let sums = reduce_rows(rows_to_lanes(x, extent, map));
+        y.iter_mut().zip(sums).for_each(|(y, sum)| store(sum, y));
+        x = &x[GROUP * extent..];
     }
+    let (groups, rest) = rest.as_chunks_mut::<SMALL_GROUP>();
+    for y in groups {
+        let sums = reduce_few_rows(rows_to_lanes(x, extent, map));
+        y.iter_mut().zip(sums).for_each(|(y, sum)| store(sum, y));
+        x = &x[SMALL_GROUP * extent..];
+    }
+    for y in rest {
+        let [lanes] = rows_to_lanes(x, extent, map);
+        let zero = _mm256_setzero_ps();
+        let [sum, ..] = reduce_few_rows([lanes, zero, zero, zero]);
+        store(sum, y);
+        x = &x[extent..];
+    }
+}
+
+/// Returns, for each of the first `ROWS` rows of `x`, a vector of partial sums of the row.
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+fn rows_to_lanes<const ROWS: usize>(
+    x: &[f32],
+    extent: usize,
+    map: impl Fn(f32) -> f32 + Copy,
+) -> [__m256; ROWS] {
+    let mut lanes = [_mm256_setzero_ps(); ROWS];
+    for (row, lanes) in lanes.iter_mut().enumerate() {
+        *lanes = row_to_lanes(&x[row * extent..][..extent], map);
+    }
+    lanes
 }
 
 /// Returns a vector of partial sums of the row `x`, after the first rounds of the tree reduction.
@@ -43,7 +76,7 @@ pub(crate) fn sum_rows<Y>(
 #[target_feature(enable = "avx2,fma")]
 fn row_to_lanes(x: &[f32], map: impl Fn(f32) -> f32 + Copy) -> __m256 {
     let mut sums = [_mm256_setzero_ps(); VECTORS];
-    let (blocks, rest) = x.as_chunks::<{ VECTORS * WIDTH }>();
+    let (blocks, rest) = x.as_chunks::<BLOCK>();
     for x in blocks {
         for (sum, x) in sums.iter_mut().zip(x.as_chunks::<WIDTH>().0) {
             // SAFETY: `x` has as many elements as a vector, and the load needs no alignment.
@@ -71,8 +104,7 @@ fn load_first(x: &[f32]) -> __m256 {
 #[inline]
 #[target_feature(enable = "avx2,fma")]
 fn add_mapped(sum: __m256, x: __m256, map: impl Fn(f32) -> f32) -> __m256 {
-    // SAFETY: both types have the same size, and any bit pattern is valid for both.
-    let mut x: [f32; WIDTH] = unsafe { transmute(x) };
+    let mut x = elements(x);
     for x in &mut x {
         *x = map(*x);
     }
@@ -100,7 +132,26 @@ fn reduce_rows(rows: [__m256; GROUP]) -> [f32; GROUP] {
         *out = _mm256_add_ps(_mm256_castpd_ps(low), _mm256_castpd_ps(high));
     }
     let [a, b] = sums2;
-    let sums = _mm256_add_ps(_mm256_shuffle_ps::<0x88>(a, b), _mm256_shuffle_ps::<0xdd>(a, b));
+    elements(_mm256_add_ps(_mm256_shuffle_ps::<0x88>(a, b), _mm256_shuffle_ps::<0xdd>(a, b)))
+}
+
+/// Like [`reduce_rows`], but for [`SMALL_GROUP`] rows.
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+fn reduce_few_rows([a, b, c, d]: [__m256; SMALL_GROUP]) -> [f32; SMALL_GROUP] {
+    let [ac, bd] = [(a, c), (b, d)].map(|(a, b)| {
+        let (low, high) =
+            (_mm256_permute2f128_ps::<0x20>(a, b), _mm256_permute2f128_ps::<0x31>(a, b));
+        _mm256_castps_pd(_mm256_add_ps(low, high))
+    });
+    let (low, high) = (_mm256_unpacklo_pd(ac, bd), _mm256_unpackhi_pd(ac, bd));
+    let pairs = _mm256_add_ps(_mm256_castpd_ps(low), _mm256_castpd_ps(high));
+    let sums = elements(_mm256_add_ps(pairs, _mm256_permute_ps::<0xb1>(pairs)));
+    [sums[0], sums[2], sums[4], sums[6]]
+}
+
+#[inline(always)]
+fn elements(x: __m256) -> [f32; WIDTH] {
     // SAFETY: both types have the same size, and any bit pattern is valid for both.
-    unsafe { transmute(sums) }
+    unsafe { transmute(x) }
 }
