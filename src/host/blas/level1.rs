@@ -61,8 +61,8 @@ pub(crate) fn copy<T: Element>(workers: &Workers, x: &[T], y: &mut [T]) -> Resul
 /// copies need not save the registers that it uses.
 #[inline(never)]
 fn copy_tasks<T: Element>(workers: &Workers, x: &[T], y: &mut [T]) {
-    let (nontemporal, task) =
-        (bypasses_cache(2 * size_of_val(y)), workers.even_chunk_len(y.len(), GRAIN, CHUNK_ALIGN));
+    let nontemporal = bypasses_cache(2 * size_of_val(y), workers.count());
+    let task = workers.even_chunk_len(y.len(), GRAIN, CHUNK_ALIGN);
     workers.for_each_chunk(y, task, |i, y| {
         let x = &x[i * task..][..y.len()];
         if nontemporal { copy_nontemporal(x, y) } else { y.copy_from_slice(x) }

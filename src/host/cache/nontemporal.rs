@@ -7,7 +7,8 @@
 //! The order of the stores depends on the maker of the processor. The measured Xeons are fastest if
 //! stores alternate between the cache lines of four pages. On Zen 5, copies and functions of two
 //! operands are fastest in the order of the addresses (decision 48). On Zen 4, functions of one
-//! operand are, too (decision 55).
+//! operand are, too (decision 55). `simd::x86::nontemporal` replaces [`map_nontemporal`] for
+//! memory-bound functions on Zen 4.
 
 use crate::cast::{cast_slice, cast_slice_mut};
 #[cfg(target_arch = "x86_64")]
@@ -16,7 +17,7 @@ use crate::{
     element::Element,
     host::cache::{
         cache_line::{CACHE_LINE, PAGE_4K},
-        residence::{Residence, is_amd, is_amd_with_small_l1},
+        residence::{Residence, fits_l3, is_amd, is_amd_with_small_l1},
         scratch::with_scratch,
     },
 };
@@ -39,9 +40,13 @@ const PART_LEN: usize = 256;
 const LINES_PER_SLICE: usize = PAGE_4K / CACHE_LINE / SLICES_PER_BLOCK;
 
 /// Returns whether a kernel that overwrites an operand should store past the caches. The kernel's
-/// operands have `bytes` bytes in total.
-pub(crate) fn bypasses_cache(bytes: usize) -> bool {
-    cfg!(target_arch = "x86_64") && Residence::of(bytes, 1) == Residence::Memory
+/// operands have `bytes` bytes in total, which `threads` threads divide among themselves.
+///
+/// On Zen 4, one thread stores at the rate of the memory with non-temporal stores, and a second
+/// thread does not raise this rate. Ordinary stores of two threads to the L3 cache are faster.
+pub(crate) fn bypasses_cache(bytes: usize, threads: usize) -> bool {
+    let stays_in_l3 = threads > 1 && is_amd_with_small_l1() && fits_l3(bytes);
+    cfg!(target_arch = "x86_64") && Residence::of(bytes, 1) == Residence::Memory && !stays_in_l3
 }
 
 /// Order in which non-temporal stores write the cache lines of an operand.

@@ -77,6 +77,11 @@ pub(crate) fn is_amd_with_small_l1() -> bool {
     caches.is_amd && caches.l1 <= 32 << 10
 }
 
+/// Returns whether operands of `bytes` bytes in total fit in the L3 cache.
+pub(crate) fn fits_l3(bytes: usize) -> bool {
+    bytes <= Caches::of_processor().l3
+}
+
 impl Caches {
     fn of_processor() -> Self {
         static CACHES: LazyLock<Caches> = LazyLock::new(|| match Caches::detect() {

@@ -4,6 +4,12 @@
 //! has separate loops, which the compiler vectorizes if possible.
 
 use crate::cast::{cast_slice, cast_slice_mut};
+#[cfg(target_arch = "x86_64")]
+use crate::{
+    cast::cast,
+    element::is_same,
+    host::simd::x86::nontemporal::{map_from_registers, stores_from_registers},
+};
 use crate::{
     element::Element,
     error::{Result, check_len},
@@ -66,13 +72,12 @@ pub(crate) fn unary<T: Element>(
 ) -> Result<()> {
     check_len(op.kernel_name(), "y", x.len(), y.len())?;
     let chunk_len = workers.even_chunk_len(y.len(), unary_grain(op), CHUNK_ALIGN);
-    let is_nontemporal = const { is_wide::<T>() } && bypasses_cache(2 * size_of_val(y));
+    let is_nontemporal =
+        const { is_wide::<T>() } && bypasses_cache(2 * size_of_val(y), workers.count());
     workers.for_each_chunk(y, chunk_len, |i, y| {
         if is_nontemporal {
-            let x: &[T::Acc] = cast_slice(&x[i * chunk_len..][..y.len()]);
-            return map_nontemporal([x], cast_slice_mut(y), |i, y| {
-                unary_run(op, &x[i..][..y.len()], y)
-            });
+            let x = cast_slice(&x[i * chunk_len..][..y.len()]);
+            return unary_nontemporal::<T::Acc>(op, x, cast_slice_mut(y));
         }
         let (mut buffer_x, mut buffer_y) = (accumulator_buffer(), accumulator_buffer());
         let x = x[i * chunk_len..][..y.len()].chunks(run_len::<T>());
@@ -121,15 +126,14 @@ pub(crate) fn binary<T: Element>(
 ) -> Result<()> {
     op.check(a.len(), b.len(), y.len())?;
     let chunk_len = workers.even_chunk_len(y.len(), binary_grain(op), CHUNK_ALIGN);
-    let is_nontemporal = const { is_wide::<T>() } && bypasses_cache(3 * size_of_val(y));
+    let is_nontemporal =
+        const { is_wide::<T>() } && bypasses_cache(3 * size_of_val(y), workers.count());
     workers.for_each_chunk(y, chunk_len, |i, y| {
         let range = i * chunk_len..i * chunk_len + y.len();
         let (a, b) = (&a[range.clone()], &b[range]);
         if is_nontemporal {
-            let (a, b): (&[T::Acc], &[T::Acc]) = (cast_slice(a), cast_slice(b));
-            return map_nontemporal([a, b], cast_slice_mut(y), |i, y| {
-                binary_run(op, &a[i..][..y.len()], &b[i..][..y.len()], y);
-            });
+            let (a, b) = (cast_slice(a), cast_slice(b));
+            return binary_nontemporal::<T::Acc>(op, a, b, cast_slice_mut(y));
         }
         let (mut buffer_a, mut buffer_b, mut buffer_y) =
             (accumulator_buffer(), accumulator_buffer(), accumulator_buffer());
@@ -211,6 +215,36 @@ fn is_compute_bound<A>(op: &Binary<A>) -> bool {
 #[inline(always)]
 fn memory_bound_len(is_compute_bound: bool, len: usize) -> usize {
     if is_compute_bound { 0 } else { len }
+}
+
+/// `yᵢ ← f(xᵢ)` with non-temporal stores. Functions that are slow to compute use a buffer, because
+/// their fastest loops compute several vectors at a time.
+fn unary_nontemporal<A: Element + Float>(op: Unary<A>, x: &[A], y: &mut [A]) {
+    #[cfg(target_arch = "x86_64")]
+    if const { is_same::<A, f32>() }
+        && op != Unary::Sqrt
+        && !is_elementary(&op)
+        && stores_from_registers(y.len())
+    {
+        return op.visit(UnaryStored { x: cast_slice(x), y: cast_slice_mut(y) });
+    }
+    map_nontemporal([x], y, |i, y| unary_run(op, &x[i..][..y.len()], y));
+}
+
+/// Like [`unary_nontemporal`], but for `yᵢ ← f(aᵢ, bᵢ)`.
+fn binary_nontemporal<A: Element + Float>(op: Binary<A>, a: &[A], b: &[A], y: &mut [A]) {
+    #[cfg(target_arch = "x86_64")]
+    if const { is_same::<A, f32>() }
+        && op != Binary::Div
+        && !is_compute_bound(&op)
+        && stores_from_registers(y.len())
+    {
+        let (a, b) = (cast_slice(a), cast_slice(b));
+        return op.visit(BinaryStored { a, b, y: cast_slice_mut(y) });
+    }
+    map_nontemporal([a, b], y, |i, y| {
+        binary_run(op, &a[i..][..y.len()], &b[i..][..y.len()], y);
+    });
 }
 
 // The visitors use `for` loops, which the compiler vectorizes more reliably than `for_each`.
@@ -400,6 +434,55 @@ impl<A: Element + Float> BinaryVisitor<A> for BinaryRunInPlace<'_, A> {
                 );
             },
         );
+    }
+}
+
+/// `yᵢ ← f(xᵢ)` with non-temporal stores from AVX2 registers, for functions that are not
+/// elementary.
+#[cfg(target_arch = "x86_64")]
+struct UnaryStored<'a> {
+    x: &'a [f32],
+    y: &'a mut [f32],
+}
+
+#[cfg(target_arch = "x86_64")]
+impl<A: Element + Float> UnaryVisitor<A> for UnaryStored<'_> {
+    fn visit(self, function: impl UnaryFunction<A>) {
+        // The condition always holds, but keeps the compiler from generating loops for other
+        // functions.
+        if const { is_same::<A, f32>() } && !is_elementary(&function.into()) {
+            map_from_registers(
+                [self.x],
+                self.y,
+                #[inline(always)]
+                |[x]| cast(function.eval::<SimdMath>(cast(x))),
+            );
+        }
+    }
+}
+
+/// `yᵢ ← f(aᵢ, bᵢ)` with non-temporal stores from AVX2 registers, for functions that are not bound
+/// by computation.
+#[cfg(target_arch = "x86_64")]
+struct BinaryStored<'a> {
+    a: &'a [f32],
+    b: &'a [f32],
+    y: &'a mut [f32],
+}
+
+#[cfg(target_arch = "x86_64")]
+impl<A: Element + Float> BinaryVisitor<A> for BinaryStored<'_> {
+    fn visit(self, function: impl BinaryFunction<A>) {
+        // The condition always holds, but keeps the compiler from generating loops for other
+        // functions.
+        if const { is_same::<A, f32>() } && !is_compute_bound(&function.into()) {
+            map_from_registers(
+                [self.a, self.b],
+                self.y,
+                #[inline(always)]
+                |x| cast(function.eval::<SimdMath>(x.map(cast))),
+            );
+        }
     }
 }
 

@@ -47,7 +47,10 @@ pub(crate) fn copy_2d<T: Element>(
     if rows == 0 || columns == 0 {
         return Ok(());
     }
-    if rows == 1 || rows < workers.count() || bypasses_cache(2 * size_of_val(&y[..columns])) {
+    if rows == 1
+        || rows < workers.count()
+        || bypasses_cache(2 * size_of_val(&y[..columns]), workers.count())
+    {
         return (0..rows).try_for_each(|r| {
             level1::copy(workers, &x[r * ldx..][..columns], &mut y[r * ldy..][..columns])
         });

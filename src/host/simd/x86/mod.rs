@@ -1,4 +1,6 @@
-//! SIMD vector types and conversion of 16-bit elements with x86-64 intrinsics.
+//! SIMD vector types, conversion of 16-bit elements, and non-temporal stores of vectors with x86-64
+//! intrinsics.
 
 pub(crate) mod half;
+pub(crate) mod nontemporal;
 mod vector;
