@@ -108,6 +108,9 @@ fn exchange(
     if send[..] != sent {
         return failure(format!("message {sequence} to process {peer}: `send` has changed"));
     }
+    if receive[..] == expected {
+        return Ok(());
+    }
     match receive.iter().zip(&expected).position(|(found, expected)| found != expected) {
         None => Ok(()),
         Some(index) => failure(format!(
@@ -198,20 +201,19 @@ fn collective_operations(communicator: &mut dyn Communicator) -> Result<()> {
     if !size.is_power_of_two() {
         return Ok(());
     }
-    let value = |rank: usize, index: usize| {
-        let byte = byte(rank, 0, 0, index);
-        f32::from(byte) * 10f32.powi(i32::from(byte % 7))
-    };
+    let value = |byte: u8| f32::from(byte) * 10f32.powi(i32::from(byte % 7));
     for len in [1, 5, 100_003] {
-        let mut sums: Vec<f32> = (0..len).map(|index| value(rank, index)).collect();
+        let values = |rank| message(rank, 0, 0, len).into_iter().map(value).collect();
+        let mut sums: Vec<f32> = values(rank);
         sum_tree(communicator, &mut sums)?;
-        for (index, sum) in sums.into_iter().enumerate() {
-            let mut parts: Vec<f32> = (0..size).map(|rank| value(rank, index)).collect();
-            while parts.len() > 1 {
-                parts = parts.chunks(2).map(|pair| pair.iter().sum()).collect();
-            }
-            if sum.to_bits() != parts[0].to_bits() {
-                let expected = parts[0];
+        let mut parts: Vec<Vec<f32>> = (0..size).map(values).collect();
+        while parts.len() > 1 {
+            let add =
+                |pair: &[Vec<f32>]| pair[0].iter().zip(&pair[1]).map(|(a, b)| a + b).collect();
+            parts = parts.chunks(2).map(add).collect();
+        }
+        for (index, (sum, expected)) in sums.into_iter().zip(&parts[0]).enumerate() {
+            if sum.to_bits() != expected.to_bits() {
                 return failure(format!(
                     "sum {index} of {len} values: expected {expected}, found {sum}"
                 ));

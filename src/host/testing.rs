@@ -7,20 +7,35 @@ use crate::{
     host::threads::Workers,
     op::{RngKey, Transpose},
 };
-use rand_core::Rng;
 use std::time::{Duration, Instant};
 
 /// Returns `len` random integers from -4 to 4. All element types represent integers from -4 to 4,
 /// and short sums of their products, exactly.
 pub(crate) fn integers<T: Element>(tag: u64, len: usize) -> Vec<T> {
-    let mut rng = RngKey::new(7).child(tag).rng();
-    (0..len).map(|_| T::from_f64(f64::from(rng.next_u32() % 9) - 4.0)).collect()
+    let integers: [T; 9] = std::array::from_fn(|i| T::from_f64(i as f64 - 4.0));
+    from_random_words(RngKey::new(7).child(tag), len, |word| integers[word as usize % 9])
 }
 
 /// Returns `len` random numbers in [-1, 1).
 pub(crate) fn fractions<T: Element>(tag: u64, len: usize) -> Vec<T> {
-    let mut rng = RngKey::new(8).child(tag).rng();
-    (0..len).map(|_| T::from_f64(f64::from(rng.next_u32()) / f64::from(1u32 << 31) - 1.0)).collect()
+    from_random_words(RngKey::new(8).child(tag), len, |word| {
+        T::from_f64(f64::from(word) / f64::from(1u32 << 31) - 1.0)
+    })
+}
+
+/// Returns `len` elements, each computed from one random word. The loop uses no iterators, each
+/// step of which is several calls in an unoptimized build.
+fn from_random_words<T: Element>(key: RngKey, len: usize, element: impl Fn(u32) -> T) -> Vec<T> {
+    let mut elements = vec![T::default(); len];
+    let (slice, mut words, mut i) = (&mut elements[..], [0; 4], 0);
+    while i < len {
+        if i % 4 == 0 {
+            words = key.words(i as u64 / 4);
+        }
+        slice[i] = element(words[i % 4]);
+        i += 1;
+    }
+    elements
 }
 
 /// Returns `len` NaN elements, to initialize results that a kernel must overwrite.

@@ -252,19 +252,19 @@ pub(crate) fn has_test_level() -> bool {
 /// Calls `body` once for each SIMD level that the processor supports. The SIMD level applies to the
 /// calling thread only, so `body` should use one thread.
 #[cfg(test)]
-pub(crate) fn with_each_simd_level(body: impl Fn()) {
+pub(crate) fn with_each_simd_level(mut body: impl FnMut()) {
     #[cfg(target_arch = "x86_64")]
     {
         if has_avx512_features() {
-            with_level(SimdLevel::Avx512, &body);
+            with_level(SimdLevel::Avx512, &mut body);
         }
         if has_avx2_features() {
-            with_level(SimdLevel::Avx2, &body);
+            with_level(SimdLevel::Avx2, &mut body);
         }
     }
     #[cfg(target_arch = "aarch64")]
-    with_level(SimdLevel::Neon, &body);
-    with_level(SimdLevel::Portable, &body);
+    with_level(SimdLevel::Neon, &mut body);
+    with_level(SimdLevel::Portable, &mut body);
     // Every AArch64 processor has FMA, so none runs at the level `WithoutFma`.
     if cfg!(not(target_arch = "aarch64")) {
         with_level(SimdLevel::WithoutFma, body);
@@ -274,7 +274,7 @@ pub(crate) fn with_each_simd_level(body: impl Fn()) {
 /// Calls `body` once for each SIMD level at which matrix products use FMA, by an instruction or
 /// emulated. Results at these levels must be bit-identical.
 #[cfg(test)]
-pub(crate) fn with_each_fused_level(body: impl Fn()) {
+pub(crate) fn with_each_fused_level(mut body: impl FnMut()) {
     with_each_simd_level(|| {
         if SimdLevel::current() != SimdLevel::WithoutFma {
             body();

@@ -14,6 +14,7 @@ use crate::{
 };
 use num_traits::Float;
 use proptest::prelude::*;
+use std::collections::HashMap;
 
 const TRANSPOSES: [(Transpose, Transpose); 4] = [(No, No), (No, Yes), (Yes, No), (Yes, Yes)];
 
@@ -65,15 +66,17 @@ const ALPHA_BETA: [(f64, f64); 4] = [(1.0, 0.0), (1.0, 1.0), (-0.5, 2.0), (0.0, 
 /// Computes `op` in `f64`, adding the terms of each sum in ascending order of k.
 pub(crate) fn naive_gemm<T: Element>(op: &Gemm<T>, a: &[T], b: &[T], c: &mut [f64]) {
     let (alpha, beta) = (op.alpha.to_f64(), op.beta.to_f64());
-    // Widen each element only once, because widening takes most of the test time.
+    // Widen each element only once, because widening takes most of the test time. The inner loop
+    // indexes slices, because each step of an iterator is several calls in an unoptimized build.
     let column = |j| (0..op.k).map(move |l| op_element(b, op.trans_b, op.ldb, l, j)).collect();
     let columns: Vec<Vec<f64>> = (0..op.n).map(column).collect();
     for i in 0..op.m {
         let row: Vec<f64> = (0..op.k).map(|l| op_element(a, op.trans_a, op.lda, i, l)).collect();
         for (j, column) in columns.iter().enumerate() {
-            let mut sum = 0.0;
-            for (&a, &b) in row.iter().zip(column) {
-                sum += a * b;
+            let (row, column, mut sum, mut l) = (&row[..], &column[..], 0.0, 0);
+            while l < row.len() {
+                sum += row[l] * column[l];
+                l += 1;
             }
             let c = &mut c[i * op.ldc + j];
             let scaled_c = if beta == 0.0 { 0.0 } else { beta * *c };
@@ -112,9 +115,9 @@ pub(crate) fn assert_within_rounding<T: Element>(
     }
 }
 
-/// Checks that a GEMM of integers is exact with each thread pool in `workers`, and that elements
-/// between the rows of `C` do not change.
-fn check_gemm_of_integers<T: Element>(workers: &[Workers], op: &Gemm<T>) {
+/// Checks that a GEMM of integers is exact each time that `body` calls its argument, and that
+/// elements between the rows of `C` do not change. Computes the expected result only once.
+fn check_gemm_of_integers<T: Element>(op: &Gemm<T>, body: impl FnOnce(&dyn Fn(&Workers))) {
     let len = |trans, rows, columns, ld| (if trans == No { rows } else { columns }) * ld;
     let mut a = integers::<T>(1, len(op.trans_a, op.m, op.k, op.lda));
     let mut b = integers::<T>(2, len(op.trans_b, op.k, op.n, op.ldb));
@@ -130,11 +133,11 @@ fn check_gemm_of_integers<T: Element>(workers: &[Workers], op: &Gemm<T>) {
     let mut expected = wide(&c0);
     naive_gemm(op, &a, &b, &mut expected);
     let expected = rounded::<T>(&expected);
-    for workers in workers {
+    body(&|workers| {
         let mut c = c0.clone();
         gemm(workers, op, &a, &b, &mut c).unwrap();
         assert_eq!(wide(&c), expected, "{op:?}");
-    }
+    });
 }
 
 /// Runs each case on one, two or three threads, in rotation. Another test compares the results of
@@ -143,14 +146,11 @@ pub(crate) fn gemm_of_integers_is_exact<T: Element>() {
     let workers = threads();
     for (case, ((m, n, k), (trans_a, trans_b))) in cases().enumerate() {
         let (alpha, beta) = ALPHA_BETA[(case + m) % 4];
-        let workers = |turn: usize| &workers[turn % 3..][..1];
         let op = Gemm::new(m, n, k).transpose(trans_a, trans_b);
-        check_gemm_of_integers::<T>(workers(case), &op);
+        check_gemm_of_integers::<T>(&op, |check| check(&workers[case % 3]));
         let op = op.alpha(T::acc(alpha)).beta(T::acc(beta));
-        check_gemm_of_integers(
-            workers(case + 1),
-            &op.leading_dims(op.lda + 3, op.ldb + 1, op.ldc + 2),
-        );
+        let op = op.leading_dims(op.lda + 3, op.ldb + 1, op.ldc + 2);
+        check_gemm_of_integers(&op, |check| check(&workers[(case + 1) % 3]));
     }
 }
 
@@ -233,7 +233,7 @@ proptest! {
         let op = Gemm::<f32>::new(m, n, k).transpose(trans(ta), trans(tb));
         let op = op.alpha(alpha as f32).beta(beta as f32);
         let op = op.leading_dims(op.lda + pad_a, op.ldb + pad_b, n + pad_c);
-        check_gemm_of_integers(&[Workers::sequential()], &op);
+        check_gemm_of_integers(&op, |check| check(&Workers::sequential()));
     }
 }
 
@@ -260,22 +260,19 @@ fn gemm_errors_name_the_operand() {
 
 #[test]
 fn every_gemm_kernel_of_each_simd_level_matches_its_definition() {
-    with_each_simd_level(|| {
-        check_every_kernel::<f32>();
-        check_every_kernel::<f64>();
-        gemm_of_16_bit_integers_is_exact::<element::f16>();
-        gemm_of_16_bit_integers_is_exact::<element::bf16>();
-    });
+    check_every_kernel::<f32>();
+    check_every_kernel::<f64>();
+    for_each_gemm_of_16_bit_integers::<element::f16>(|check| with_each_simd_level(check));
+    for_each_gemm_of_16_bit_integers::<element::bf16>(|check| with_each_simd_level(check));
 }
 
-pub(crate) fn gemm_of_16_bit_integers_is_exact<H: Element>() {
+/// Calls `body` for each case with a function that checks the case.
+pub(crate) fn for_each_gemm_of_16_bit_integers<H: Element>(body: impl Fn(&dyn Fn())) {
     for ((m, n, k), (trans_a, trans_b)) in cases() {
         let op = Gemm::<H>::new(m, n, k).transpose(trans_a, trans_b);
         let op = op.alpha(H::acc(0.5)).beta(H::acc(2.0));
-        check_gemm_of_integers(
-            &[Workers::sequential()],
-            &op.leading_dims(op.lda + 3, op.ldb + 1, op.ldc + 2),
-        );
+        let op = op.leading_dims(op.lda + 3, op.ldb + 1, op.ldc + 2);
+        check_gemm_of_integers(&op, |check| body(&|| check(&Workers::sequential())));
     }
 }
 
@@ -310,24 +307,42 @@ fn every_16_bit_value_is_rounded_once<H: Element<Acc = f32>>(from_bits: impl Fn(
     }
 }
 
-/// Returns `x·y + z`, rounded once, except at the SIMD level [`SimdLevel::WithoutFma`].
-fn mul_add<S: SimdScalar>(x: S, y: S, z: S) -> S {
-    let has_fma = SimdLevel::current() != SimdLevel::WithoutFma;
-    if has_fma { Float::mul_add(x, y, z) } else { x * y + z }
+/// Returns whether the current SIMD level fuses multiply-adds.
+fn is_fused() -> bool {
+    SimdLevel::current() != SimdLevel::WithoutFma
+}
+
+/// Returns `x·y + z`, rounded once if `is_fused`.
+fn mul_add<S: SimdScalar>(is_fused: bool, x: S, y: S, z: S) -> S {
+    if is_fused { Float::mul_add(x, y, z) } else { x * y + z }
+}
+
+/// Returns the rows of `op(A)` one after another.
+fn rows_of_a<S: SimdScalar>(op: &Gemm<S>, a: &[S]) -> Vec<S> {
+    let index = |i, l| if op.trans_a == No { i * op.lda + l } else { l * op.lda + i };
+    (0..op.m * op.k).map(|at| a[index(at / op.k, at % op.k)]).collect()
+}
+
+/// Returns the columns of `op(B)` one after another.
+fn columns_of_b<S: SimdScalar>(op: &Gemm<S>, b: &[S]) -> Vec<S> {
+    let index = |l, j| if op.trans_b == No { l * op.ldb + j } else { j * op.ldb + l };
+    (0..op.n * op.k).map(|at| b[index(at % op.k, at / op.k)]).collect()
 }
 
 /// Computes `op` in the order of the micro-kernel, which adds the terms of each block of `kc` steps
 /// one after another.
 fn fma_chain_gemm<S: SimdScalar>(op: &Gemm<S>, kc: usize, a: &[S], b: &[S], c: &mut [S]) {
-    let at = |x: &[S], trans, ld, i, j| if trans == No { x[i * ld + j] } else { x[j * ld + i] };
+    let (is_fused, rows, columns) = (is_fused(), rows_of_a(op, a), columns_of_b(op, b));
     for start in (0..op.k).step_by(kc) {
-        let beta = if start == 0 { op.beta } else { S::one() };
-        for (i, row) in c.chunks_mut(op.n).enumerate() {
-            for (j, c) in row.iter_mut().enumerate() {
-                let sum = (start..op.k.min(start + kc)).fold(S::zero(), |sum, l| {
-                    mul_add(at(a, op.trans_a, op.lda, i, l), at(b, op.trans_b, op.ldb, l, j), sum)
-                });
-                *c = mul_add(op.alpha, sum, beta * *c);
+        let (beta, end) = (if start == 0 { op.beta } else { S::one() }, op.k.min(start + kc));
+        for (row, c) in rows.chunks(op.k).zip(c.chunks_mut(op.n)) {
+            for (column, c) in columns.chunks(op.k).zip(c) {
+                let (mut sum, mut l) = (S::zero(), start);
+                while l < end {
+                    sum = mul_add(is_fused, row[l], column[l], sum);
+                    l += 1;
+                }
+                *c = mul_add(is_fused, op.alpha, sum, beta * *c);
             }
         }
     }
@@ -343,27 +358,40 @@ fn fma_lanes_gemm<S: SimdScalar>(op: &Gemm<S>, a: &[S], b: &[S], c: &mut [S]) {
         }
         tree(lanes, first, 2 * step) + tree(lanes, first + step, 2 * step)
     }
+    let (is_fused, rows, columns) = (is_fused(), rows_of_a(op, a), columns_of_b(op, b));
     let kc = if op.m == 1 { op.k } else { dot_kernel::kc::<S>(op.k) };
+    let mut lanes = [S::zero(); 16];
+    let lanes = &mut lanes[..64 / size_of::<S>()];
     for start in (0..op.k).step_by(kc) {
-        let beta = if start == 0 { op.beta } else { S::one() };
-        for (i, j) in (0..op.m).flat_map(|i| (0..op.n).map(move |j| (i, j))) {
-            let mut lanes = vec![S::zero(); 64 / size_of::<S>()];
-            let count = lanes.len();
-            for l in start..op.k.min(start + kc) {
-                let lane = &mut lanes[(l - start) % count];
-                let a = S::from_f64(op_element(a, op.trans_a, op.lda, i, l));
-                let b = S::from_f64(op_element(b, op.trans_b, op.ldb, l, j));
-                *lane = mul_add(a, b, *lane);
+        let (beta, end) = (if start == 0 { op.beta } else { S::one() }, op.k.min(start + kc));
+        for (row, c) in rows.chunks(op.k).zip(c.chunks_mut(op.ldc)) {
+            for (column, c) in columns.chunks(op.k).zip(c) {
+                lanes.fill(S::zero());
+                let mut l = start;
+                while l < end {
+                    let lane = (l - start) % lanes.len();
+                    lanes[lane] = mul_add(is_fused, row[l], column[l], lanes[lane]);
+                    l += 1;
+                }
+                let sum = op.alpha * tree(lanes, 0, 1);
+                *c = if op.m == 1 { mul_add(is_fused, beta, *c, sum) } else { sum + beta * *c };
             }
-            let (sum, c) = (op.alpha * tree(&lanes, 0, 1), &mut c[i * op.ldc + j]);
-            *c = if op.m == 1 { mul_add(beta, *c, sum) } else { sum + beta * *c };
         }
     }
 }
 
-/// Checks that results are bit-identical to those of [`fma_chain_gemm`] or [`fma_lanes_gemm`] at
-/// the current SIMD level. Results at all levels with fused multiply-adds are therefore
-/// bit-identical. Only `matrixmultiply` adds the terms of a sum in another order.
+/// The order in which a kernel adds the terms of a sum.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Order {
+    /// The order of [`fma_chain_gemm`], with the length of the blocks of k.
+    Chain(usize),
+    /// The order of [`fma_lanes_gemm`].
+    Lanes,
+}
+
+/// Checks that results at each SIMD level are bit-identical to those of [`fma_chain_gemm`] or
+/// [`fma_lanes_gemm`]. Results at all levels with fused multiply-adds are therefore bit-identical.
+/// Only `matrixmultiply` adds the terms of a sum in another order.
 fn check_every_kernel<S: SimdScalar>() {
     let cases = cases().filter(|((m, n, k), _)| m * n * k > 0);
     for ((m, n, k), (trans_a, trans_b)) in cases {
@@ -371,37 +399,47 @@ fn check_every_kernel<S: SimdScalar>() {
         let op = op.alpha(S::from_f64(0.7)).beta(S::from_f64(1.3));
         let (a, b) = (fractions::<S>(1, m * k), fractions::<S>(2, k * n));
         let c0 = fractions::<S>(3, m * n);
-        for path in [GemmPath::Unpacked, GemmPath::DotOfCopy, GemmPath::Streamed, GemmPath::Packed]
-        {
-            // `gemm` computes a single row by `gemv`, without streaming.
-            if path == GemmPath::Streamed && (trans_b == Yes || m == 1) {
-                continue;
-            }
-            let mut c = c0.clone();
-            // SAFETY: the operands have the lengths that `op` requires.
-            unsafe { path.run(&op, &a, &b, c.as_mut_ptr()) };
-            let mut expected = c0.clone();
-            match path {
-                GemmPath::Unpacked if trans_a == No && trans_b == Yes => {
-                    fma_lanes_gemm(&op, &a, &b, &mut expected);
-                }
-                GemmPath::DotOfCopy => fma_lanes_gemm(&op, &a, &b, &mut expected),
-                GemmPath::Unpacked => fma_chain_gemm(&op, k, &a, &b, &mut expected),
-                GemmPath::Streamed => fma_chain_gemm(&op, STREAMED_ROWS, &a, &b, &mut expected),
-                GemmPath::Packed if SimdLevel::current() != SimdLevel::WithoutFma => {
-                    fma_chain_gemm(&op, kc::<S>(k), &a, &b, &mut expected);
-                }
-                GemmPath::Packed => {
-                    assert_within_rounding(&op, &a, &b, &c0, &wide(&c));
+        // Levels with fused multiply-adds share expected results, which take most of the test time.
+        let mut expected = HashMap::new();
+        with_each_simd_level(|| {
+            let is_fused = is_fused();
+            for path in
+                [GemmPath::Unpacked, GemmPath::DotOfCopy, GemmPath::Streamed, GemmPath::Packed]
+            {
+                // `gemm` computes a single row by `gemv`, without streaming.
+                if path == GemmPath::Streamed && (trans_b == Yes || m == 1) {
                     continue;
                 }
+                let mut c = c0.clone();
+                // SAFETY: the operands have the lengths that `op` requires.
+                unsafe { path.run(&op, &a, &b, c.as_mut_ptr()) };
+                let order = match path {
+                    GemmPath::Unpacked if trans_a == No && trans_b == Yes => Order::Lanes,
+                    GemmPath::DotOfCopy => Order::Lanes,
+                    GemmPath::Unpacked => Order::Chain(k),
+                    GemmPath::Streamed => Order::Chain(k.min(STREAMED_ROWS)),
+                    GemmPath::Packed if is_fused => Order::Chain(k.min(kc::<S>(k))),
+                    GemmPath::Packed => {
+                        assert_within_rounding(&op, &a, &b, &c0, &wide(&c));
+                        continue;
+                    }
+                };
+                let expected = expected.entry((is_fused, order)).or_insert_with(|| {
+                    let mut expected = c0.clone();
+                    match order {
+                        Order::Chain(kc) => fma_chain_gemm(&op, kc, &a, &b, &mut expected),
+                        Order::Lanes => fma_lanes_gemm(&op, &a, &b, &mut expected),
+                    }
+                    bits(&expected)
+                });
+                assert!(
+                    bits(&c) == *expected,
+                    "{:?} {path:?} {op:?}: result differs from multiply-adds in the order of the \
+                     kernel",
+                    SimdLevel::current()
+                );
             }
-            assert!(
-                bits(&c) == bits(&expected),
-                "{:?} {path:?} {op:?}: result differs from multiply-adds in the order of the kernel",
-                SimdLevel::current()
-            );
-        }
+        });
     }
 }
 
@@ -467,19 +505,18 @@ fn gemm_is_bit_identical_at_each_simd_level<T: Element>() {
 
 #[test]
 fn gemm_with_an_indirect_operand_is_exact() {
-    with_each_simd_level(|| {
-        indirect_gemm_is_exact::<f32>();
-        indirect_gemm_is_exact::<f64>();
-    });
+    indirect_gemm_is_exact::<f32>();
+    indirect_gemm_is_exact::<f64>();
 }
 
 /// Checks GEMMs whose operand `B` is an indirect matrix with spans of many lengths, with and
-/// without transposition.
+/// without transposition, at each SIMD level.
 fn indirect_gemm_is_exact<S: SimdScalar>() {
     // Consecutive one-element spans make every lane of some vectors belong to a different span.
     let mut lengths = [1; 30];
     lengths[..10].copy_from_slice(&[1, 8, 13, 3, 40, 16, 5, 2, 70, 7]);
     let cases = [(7, 5, 3), (50, 300, 4), (12, 70, 10), (3, 600, 7), (30, 33, 1), (9, 40, 45)];
+    let workers = threads();
     for (m, rows, spans) in cases {
         let rows: Vec<usize> = (0..rows).map(|row| row * 3 % 41 * 10).collect();
         let mut to = 0;
@@ -508,7 +545,7 @@ fn indirect_gemm_is_exact<S: SimdScalar>() {
             for (row, bias) in c_with_bias.chunks_mut(n).zip(wide(&bias)) {
                 row.iter_mut().for_each(|c| *c += bias);
             }
-            for workers in [Workers::sequential()].iter().chain(&threads()) {
+            let check = |workers: &Workers| {
                 let mut c = c0.clone();
                 gemm_packed(workers, &op, &a, &GemmB::Indirect(&b), None, &mut c).unwrap();
                 assert_eq!(wide(&c), expected, "{op:?}");
@@ -517,7 +554,8 @@ fn indirect_gemm_is_exact<S: SimdScalar>() {
                     gemm_packed(workers, &op, &a, &b, Some(&bias), &mut c).unwrap();
                     assert_eq!(wide(&c), c_with_bias, "{op:?}");
                 }
-            }
+            };
+            with_each_simd_level(|| workers.iter().for_each(check));
         }
     }
 }

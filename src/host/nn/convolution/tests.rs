@@ -113,8 +113,10 @@ pub(crate) fn for_each_product(op: &Convolution, mut term: impl FnMut(usize, usi
             let Some(offset) = offset_in_plane(tap, position) else { continue };
             for image in 0..op.batch() {
                 for out in 0..op.outputs() {
-                    let group = out / outputs;
-                    for channel in 0..channels {
+                    let (group, mut channel) = (out / outputs, 0);
+                    // Not a `for` loop, because each step of an iterator is several calls in an
+                    // unoptimized build.
+                    while channel < channels {
                         let plane = image * window.channels() + group * channels + channel;
                         let y = (image * op.outputs() + out) * positions + position;
                         term(
@@ -122,6 +124,7 @@ pub(crate) fn for_each_product(op: &Convolution, mut term: impl FnMut(usize, usi
                             (out * channels + channel) * taps + tap,
                             y,
                         );
+                        channel += 1;
                     }
                 }
             }
@@ -135,12 +138,13 @@ pub(crate) fn for_each_product(op: &Convolution, mut term: impl FnMut(usize, usi
 fn convolution_and_gradients_match_the_definition<T: Element>() {
     let workers = threads();
     for (case, op) in small_cases().enumerate() {
-        check_directions::<T>(&workers[case % 3..][..1], &op);
+        check_directions::<T>(&op, |check| check(&workers[case % 3]));
     }
 }
 
-/// Checks the convolution and both of its gradients on each set of threads in `workers`.
-fn check_directions<T: Element>(workers: &[Workers], op: &Convolution) {
+/// Checks the convolution and both of its gradients each time that `body` calls its argument.
+/// Computes the expected results only once.
+fn check_directions<T: Element>(op: &Convolution, body: impl FnOnce(&dyn Fn(&Workers))) {
     let x: Vec<T> = integers(1, op.input_len());
     let filters: Vec<T> = integers(2, op.filter_len());
     let bias: Vec<T> = integers(3, op.outputs());
@@ -148,15 +152,20 @@ fn check_directions<T: Element>(workers: &[Workers], op: &Convolution) {
     let dfilters: Vec<T> = integers(5, op.filter_len());
     let (wide_x, wide_filters, wide_dy) = (wide(&x), wide(&filters), wide(&dy));
     let (mut y, mut dx, mut df) = (vec![0.0; dy.len()], vec![0.0; x.len()], wide(&dfilters));
-    for_each_product(op, |i, j, k| {
-        y[k] += wide_x[i] * wide_filters[j];
-        dx[i] += wide_dy[k] * wide_filters[j];
-        df[j] += wide_dy[k] * wide_x[i];
-    });
+    {
+        // Slices, because indexing a vector is a call in an unoptimized build.
+        let (x, filters, dy) = (&wide_x[..], &wide_filters[..], &wide_dy[..]);
+        let (y, dx, df) = (&mut y[..], &mut dx[..], &mut df[..]);
+        for_each_product(op, |i, j, k| {
+            y[k] += x[i] * filters[j];
+            dx[i] += dy[k] * filters[j];
+            df[j] += dy[k] * x[i];
+        });
+    }
     let bias_of = |k: usize| bias[k / op.window().positions() % op.outputs()].to_f64();
     let y_with_bias: Vec<f64> = y.iter().enumerate().map(|(k, y)| y + bias_of(k)).collect();
     let nan = T::from_f64(f64::NAN);
-    for workers in workers {
+    body(&|workers| {
         let mut got = vec![nan; y.len()];
         convolve(workers, op, &x, &filters, None, &mut got).unwrap();
         assert_eq!(wide(&got), rounded::<T>(&y), "y of {op:?}");
@@ -168,11 +177,12 @@ fn check_directions<T: Element>(workers: &[Workers], op: &Convolution) {
         let mut got = dfilters.clone();
         convolve_backward_filters(workers, op, &x, &dy, &mut got).unwrap();
         assert_eq!(wide(&got), rounded::<T>(&df), "dfilters of {op:?}");
-    }
+    });
 }
 
 /// Sums of fractions are rounded, so a change in the order of additions would change results.
 fn convolution_is_bit_identical_on_any_number_of_threads<T: Element>() {
+    let workers = threads();
     for op in small_cases() {
         let x: Vec<T> = fractions(1, op.input_len());
         let filters: Vec<T> = fractions(2, op.filter_len());
@@ -184,25 +194,25 @@ fn convolution_is_bit_identical_on_any_number_of_threads<T: Element>() {
             convolve_backward_filters(workers, &op, &x, &dy, &mut df).unwrap();
             (y, dx, df)
         };
-        let [one, two, three] = threads().map(|workers| run(&workers));
+        let [one, two, three] = workers.each_ref().map(run);
         assert!(one == two && one == three, "{op:?}");
     }
 }
 
 fn fused_activation_is_bit_identical_to_a_separate_pass<T: Element>() {
-    let slope = T::acc(0.3);
+    let (slope, workers) = (T::acc(0.3), threads());
     for op in cases().into_iter().filter(|op| op.flops() < 500_000) {
         let x: Vec<T> = fractions(1, op.input_len());
         let filters: Vec<T> = fractions(2, op.filter_len());
         let b: Vec<T> = fractions(3, op.outputs());
-        for workers in threads() {
+        for workers in &workers {
             for bias in [None, Some(&b[..])] {
                 for function in [Unary::Relu { slope }, Unary::Tanh, Unary::Exp] {
                     let mut want = vec![T::from_f64(f64::NAN); op.output_len()];
                     let mut got = want.clone();
-                    convolve(&workers, &op, &x, &filters, bias, &mut want).unwrap();
-                    unary_in_place(&workers, function, &mut want).unwrap();
-                    convolve_with_activation(&workers, &op, &x, &filters, bias, function, &mut got)
+                    convolve(workers, &op, &x, &filters, bias, &mut want).unwrap();
+                    unary_in_place(workers, function, &mut want).unwrap();
+                    convolve_with_activation(workers, &op, &x, &filters, bias, function, &mut got)
                         .unwrap();
                     let bits = |y: &[T]| crate::cast::cast_slice::<T, u8>(y).to_vec();
                     assert!(bits(&got) == bits(&want), "{op:?} {function:?}");
@@ -222,13 +232,19 @@ for_each_element!(
 fn large_convolutions_match_the_definition() {
     let [one, _, three] = threads();
     for op in cases().iter().filter(|op| op.flops() >= 5_000_000) {
-        check_directions::<f32>(&[one.clone(), three.clone()], op);
+        check_directions::<f32>(op, |check| {
+            check(&one);
+            check(&three);
+        });
     }
 }
 
 #[test]
 fn convolution_at_every_simd_level_matches_the_definition() {
-    with_each_simd_level(convolution_and_gradients_match_the_definition::<f32>);
+    let workers = threads();
+    for (case, op) in small_cases().enumerate() {
+        check_directions::<f32>(&op, |check| with_each_simd_level(|| check(&workers[case % 3])));
+    }
 }
 
 #[test]

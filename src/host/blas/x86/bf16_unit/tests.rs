@@ -6,8 +6,8 @@ use crate::{
         blas::gemm::{
             gemm,
             tests::{
-                batched_gemm_of_integers_is_exact, gemm_is_bit_identical_on_any_number_of_threads,
-                gemm_of_16_bit_integers_is_exact, gemm_of_integers_is_exact,
+                batched_gemm_of_integers_is_exact, for_each_gemm_of_16_bit_integers,
+                gemm_is_bit_identical_on_any_number_of_threads, gemm_of_integers_is_exact,
             },
         },
         simd::level::{SimdLevel, with_level},
@@ -33,7 +33,7 @@ fn with_each_unit(body: impl Fn()) {
 fn gemm_with_and_without_each_unit_is_exact() {
     fn check<H: Element>() {
         gemm_of_integers_is_exact::<H>();
-        gemm_of_16_bit_integers_is_exact::<H>();
+        for_each_gemm_of_16_bit_integers::<H>(|check| check());
         gemm_is_bit_identical_on_any_number_of_threads::<H>();
         batched_gemm_of_integers_is_exact::<H>();
     }
