@@ -16,11 +16,15 @@ use std::arch::x86_64::*;
 /// Number of elements that a loop processes at a time, one for each accumulator.
 const BLOCK: usize = LANES * ACCUMULATOR_ROWS;
 
-/// Smallest length, in elements, at which AMD's processors before Zen 5 are faster with AVX2 than
-/// with AVX-512. These processors execute an instruction of AVX-512 on units of 256 bits, so AVX2
-/// is not slower. The two loads of each cache line probably train the hardware prefetchers better
-/// than one load (decision 55).
+/// Smallest length, in elements, at which sums on AMD's processors before Zen 5 are faster with AVX2
+/// than with AVX-512. These processors execute an instruction of AVX-512 on units of 256 bits, so
+/// AVX2 is not slower. The two loads of each cache line probably train the hardware prefetchers
+/// better than one load (decision 55).
 const LONG: usize = 1 << 16;
+
+/// Greatest length, in elements, at which sums of two operands on AMD's processors before Zen 5 are
+/// faster with AVX2 than with AVX-512, if the operands are in L1 (decision 55).
+const SHORT: usize = 1 << 11;
 
 /// Accumulates `f(sum, xᵢ, yᵢ)` over all pairs (xᵢ, yᵢ), and returns the sum of the accumulators.
 /// Returns `None` at SIMD levels for which this file has no loop, and if the level has not been
@@ -54,15 +58,11 @@ pub(crate) fn sum(
 /// of L2 (decision 48).
 #[inline(always)]
 fn is_faster_with_avx2(x: &[f32], y: &[f32]) -> bool {
+    let (len, has_two_operands) = (x.len(), x.as_ptr() != y.as_ptr());
     // 64 KiB to 512 KiB in total.
-    let is_medium = (1 << 13..LONG).contains(&x.len()) && x.as_ptr() != y.as_ptr();
-    is_medium && is_amd() || is_long_before_zen5(x.len())
-}
-
-/// Returns whether operands of `len` elements are [`LONG`], on a processor of AMD before Zen 5.
-#[inline(always)]
-fn is_long_before_zen5(len: usize) -> bool {
-    len >= LONG && is_amd_with_small_l1()
+    let is_medium = (1 << 13..LONG).contains(&len) && has_two_operands;
+    let is_short = len <= SHORT && has_two_operands;
+    is_medium && is_amd() || (is_short || len >= LONG) && is_amd_with_small_l1()
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
@@ -140,7 +140,8 @@ unsafe fn update_at<const IN_PLACE: bool>(
     // `y` are valid.
     unsafe {
         match SimdLevel::known() {
-            Some(SimdLevel::Avx512) if is_long_before_zen5(len) => {
+            // AMD's processors before Zen 5 are faster with AVX2 at every length (decision 55).
+            Some(SimdLevel::Avx512) if is_amd_with_small_l1() => {
                 update_avx2::<IN_PLACE>(prefetch, x, (y, len), f)
             }
             Some(SimdLevel::Avx512) => update_avx512::<IN_PLACE>(prefetch, x, (y, len), f),
