@@ -1,6 +1,6 @@
 //! Scratch buffers that a thread caches for later kernels.
 
-use crate::element::Element;
+use crate::{element::Element, host::cache::cache_line::CACHE_LINE};
 use std::cell::RefCell;
 
 /// Maximum number of cached buffers per thread. For `f32`, the input gradient of a convolution by
@@ -17,14 +17,17 @@ thread_local! {
     static FREE_BUFFERS: RefCell<Vec<Vec<f64>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Calls `body` with a buffer of `len` elements whose values are unspecified.
+/// Calls `body` with a buffer of `len` elements whose values are unspecified. The buffer starts at a
+/// cache-line boundary, so that whole vectors do not straddle two cache lines.
 ///
 /// Calls of `with_scratch` may nest, because a buffer in use is not in the thread's list of free
 /// buffers. Calls of `with_scratch` also nest if `body` waits for other threads, and the waiting
 /// thread runs a task that calls `with_scratch`.
 pub(crate) fn with_scratch<A: Element, R>(len: usize, body: impl FnOnce(&mut [A]) -> R) -> R {
-    let mut buffer = take_buffer((len * size_of::<A>()).div_ceil(size_of::<f64>()));
-    let result = body(&mut crate::cast::cast_slice_mut(&mut buffer)[..len]);
+    let max_offset = CACHE_LINE / size_of::<f64>();
+    let mut buffer = take_buffer((len * size_of::<A>()).div_ceil(size_of::<f64>()) + max_offset);
+    let start = buffer.as_ptr().align_offset(CACHE_LINE).min(max_offset);
+    let result = body(&mut crate::cast::cast_slice_mut(&mut buffer[start..])[..len]);
     return_buffer(buffer);
     result
 }

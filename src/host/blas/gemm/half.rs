@@ -26,11 +26,14 @@ use crate::{
                 args::convert_op,
                 blocking::panel_len,
                 half_block::HalfBlock,
-                packing::{PackSource, SourceBlock, StridedSource},
+                packing::{SourceBlock, StridedSource},
                 unpacked::unpacked_is_faster,
             },
         },
-        cache::{cache_line::L1_ALIAS_BYTES, scratch::with_scratch},
+        cache::{
+            cache_line::{CACHE_LINE, L1_ALIAS_BYTES},
+            scratch::with_scratch,
+        },
         simd::{
             dispatch::{SimdKernel, SimdScalar},
             vector::SimdVector,
@@ -133,6 +136,9 @@ fn compute_block<H: Element<Acc = f32>>(
     mut finish: impl FnMut(usize, usize, usize, &[f32]),
 ) {
     let n = block.columns.len();
+    if let HalfPath::Unpacked = path {
+        return sum_unpacked(block, finish);
+    }
     #[cfg(target_arch = "x86_64")]
     if let HalfPath::Bf16 { unit, kc } = path {
         let mut widened_sums = Vec::new();
@@ -144,10 +150,7 @@ fn compute_block<H: Element<Acc = f32>>(
         });
     }
     with_scratch(block.rows.len() * n, |sums: &mut [f32]| {
-        match path {
-            HalfPath::Unpacked => sum_unpacked(block, sums),
-            _ => sum_packed(block, sums),
-        }
+        sum_packed(block, sums);
         finish(0, n, n, sums);
     });
 }
@@ -200,28 +203,33 @@ fn sum_packed<H: Element<Acc = f32>>(block: &HalfBlock<'_, H>, sums: &mut [f32])
 }
 
 /// Computes the dot products for a block of `C` from widened copies of `A` and `B`, which keep the
-/// storage order of the operands.
-fn sum_unpacked<H: Element<Acc = f32>>(block: &HalfBlock<'_, H>, sums: &mut [f32]) {
+/// storage order of the operands, and calls `finish` like [`compute_block`].
+fn sum_unpacked<H: Element<Acc = f32>>(
+    block: &HalfBlock<'_, H>,
+    mut finish: impl FnMut(usize, usize, usize, &[f32]),
+) {
     let (op, m, n) = (block.op, block.rows.len(), block.columns.len());
     let kc = KC.min(op.k);
-    // A widened matrix has contiguous rows or contiguous columns, like the 16-bit operand.
-    let matrix_len = |mn| panel_len(mn, kc, mn).max(panel_len(kc, mn, kc));
-    with_scratch(matrix_len(m), |a: &mut [f32]| {
-        with_scratch(matrix_len(n), |b: &mut [f32]| {
-            for start in (0..op.k).step_by(KC) {
-                let steps = start..op.k.min(start + KC);
-                let k = steps.len();
-                widen_matrix(op.trans_a, block.a, op.lda, [&block.rows, &steps], a);
-                widen_matrix(op.trans_b, block.b, op.ldb, [&steps, &block.columns], b);
-                let part = Gemm::<f32>::new(m, n, k).transpose(op.trans_a, op.trans_b);
-                let part = part.beta(if start == 0 { 0.0 } else { 1.0 });
-                // SAFETY: the widened matrices and `sums` have the extents of `part`, and `sums` is
-                // borrowed exclusively.
-                unsafe {
-                    GemmPath::Unpacked.run(&part, &a[..m * k], &b[..k * n], sums.as_mut_ptr());
-                }
+    // One scratch buffer for all three matrices, because taking a scratch buffer takes a noticeable
+    // share of the time of a 32×32×32 GEMM. Each matrix starts at a cache-line boundary.
+    let [a_len, b_len] = [m * kc, kc * n].map(|len| len.next_multiple_of(CACHE_LINE));
+    with_scratch(a_len + b_len + m * n, |buffer: &mut [f32]| {
+        let (a, buffer) = buffer.split_at_mut(a_len);
+        let (b, sums) = buffer.split_at_mut(b_len);
+        for start in (0..op.k).step_by(KC) {
+            let steps = start..op.k.min(start + KC);
+            let k = steps.len();
+            widen_matrix(op.trans_a, block.a, op.lda, [&block.rows, &steps], a);
+            widen_matrix(op.trans_b, block.b, op.ldb, [&steps, &block.columns], b);
+            let part = Gemm::<f32>::new(m, n, k).transpose(op.trans_a, op.trans_b);
+            let part = part.beta(if start == 0 { 0.0 } else { 1.0 });
+            // SAFETY: the widened matrices and `sums` have the extents of `part`, and `sums` is
+            // borrowed exclusively.
+            unsafe {
+                GemmPath::Unpacked.run(&part, &a[..m * k], &b[..k * n], sums.as_mut_ptr());
             }
-        });
+        }
+        finish(0, n, n, sums);
     });
 }
 
@@ -234,9 +242,50 @@ fn widen_matrix<H: Element<Acc = f32>>(
     matrix: &mut [f32],
 ) {
     let (rows, columns) = if trans == Transpose::No { (rows, columns) } else { (columns, rows) };
-    // Packing all columns of a matrix into one micro-panel yields the matrix in row-major order.
-    let source = StridedSource::for_b(Transpose::No, x, ld);
-    source.pack(columns.clone(), rows.clone(), columns.len(), matrix);
+    let (first, len) = (rows.start * ld + columns.start, columns.len());
+    let x = &x[first..first + (rows.len() - 1) * ld + len];
+    let matrix = &mut matrix[..rows.len() * len];
+    // Contiguous rows are widened as one row.
+    let (len, ld) = if ld == len { (matrix.len(), matrix.len()) } else { (len, ld) };
+    // SAFETY: `x` ends with the last row of the block, and `matrix` has `len` elements for each row.
+    unsafe { f32::dispatch(Widen { x, ld, len, matrix }) };
+}
+
+/// Kernel that copies rows of `len` elements, `ld` elements apart in `x`, into the dense matrix
+/// `matrix`, and widens the elements.
+///
+/// [`SimdKernel::run`] is safe if `x` holds all rows, and the length of `matrix` is a multiple of
+/// `len`.
+struct Widen<'a, H> {
+    x: &'a [H],
+    ld: usize,
+    len: usize,
+    matrix: &'a mut [f32],
+}
+
+impl<H: Element<Acc = f32>> SimdKernel<f32> for Widen<'_, H> {
+    #[inline(always)]
+    unsafe fn run<V: SimdVector<Scalar = f32>>(self) {
+        let Self { x, ld, len, matrix } = self;
+        let whole = len / V::WIDTH * V::WIDTH;
+        for (i, row) in matrix.chunks_exact_mut(len).enumerate() {
+            let (x, row) = (x.as_ptr().wrapping_add(i * ld), row.as_mut_ptr());
+            // SAFETY: loads and stores end at element `len` of a row.
+            unsafe {
+                // A constant count lets the compiler omit the masks of whole vectors.
+                for column in (0..whole).step_by(V::WIDTH) {
+                    V::load_as(x.add(column), V::WIDTH).store(row.add(column));
+                }
+                if whole > 0 && whole < len {
+                    // The last vector overlaps the previous one, because masks take more time.
+                    let column = len - V::WIDTH;
+                    V::load_as(x.add(column), V::WIDTH).store(row.add(column));
+                } else if whole < len {
+                    V::load_as(x, len).store_first(row, len);
+                }
+            }
+        }
+    }
 }
 
 /// Kernel that computes `C ← α·sums + β·C` for the first `columns` columns of `sums`, and rounds
@@ -261,15 +310,19 @@ impl<H: Element<Acc = f32>> SimdKernel<f32> for WriteBack<'_, H> {
         // `sums`, and stores stay within a row of `c`; the caller guarantees that `c` is valid.
         unsafe {
             let scalars = (self.alpha, self.beta);
-            let whole = self.columns / V::WIDTH * V::WIDTH;
-            for (row, sums) in self.sums.chunks_exact(self.ld).enumerate() {
+            // Contiguous rows are written as one row.
+            let is_contiguous = self.columns == self.ld && self.columns == self.ldc;
+            let columns = if is_contiguous { self.sums.len() } else { self.columns };
+            let ld = if is_contiguous { columns } else { self.ld };
+            let whole = columns / V::WIDTH * V::WIDTH;
+            for (row, sums) in self.sums.chunks_exact(ld).enumerate() {
                 let (sums, c) = (sums.as_ptr(), self.c.add(row * self.ldc));
                 // A constant count lets the compiler omit the masks of whole vectors.
                 for column in (0..whole).step_by(V::WIDTH) {
                     write_vector::<V, H>(scalars, sums.add(column), c.add(column), V::WIDTH);
                 }
-                if whole < self.columns {
-                    let count = self.columns - whole;
+                if whole < columns {
+                    let count = columns - whole;
                     write_vector::<V, H>(scalars, sums.add(whole), c.add(whole), count);
                 }
             }

@@ -2,10 +2,7 @@
 //!
 //! KC depends on k alone, so results are bit-identical however m and n are divided among threads.
 
-use crate::host::{
-    cache::cache_line::{CACHE_LINE, L1_ALIAS_BYTES},
-    simd::vector::SimdVector,
-};
+use crate::host::{cache::cache_line::L1_ALIAS_BYTES, simd::vector::SimdVector};
 
 /// Size in bytes of a panel of `B`, which shares L2 with the panel of `A` and with `C`.
 const B_PANEL_BYTES: usize = 576 << 10;
@@ -87,19 +84,17 @@ pub(crate) fn workspace_len<S>(m: usize, n: usize, k: usize) -> usize {
     // Round up n to a multiple of 96, because all values of NR (12, 16, 24 and 32) divide 96.
     let b_panel = (n.next_multiple_of(96) * kc).min(b_panel_len::<S>(m, n, k));
     let a_panel = MC.min(m + MAX_MR) * kc;
-    a_panel + b_panel + 2 * PANEL_SLACK * MAX_NR + CACHE_LINE / size_of::<S>()
+    a_panel + b_panel + 2 * PANEL_SLACK * MAX_NR
 }
 
-/// Splits a workspace of [`workspace_len`] elements into a cache-line aligned `kc`×`nc` panel of
-/// `B` and a panel of `A`.
+/// Splits a workspace of [`workspace_len`] elements into a `kc`×`nc` panel of `B` and a panel of
+/// `A`.
 pub(crate) fn split_workspace<S>(
     workspace: &mut [S],
     kc: usize,
     nc: usize,
 ) -> (&mut [S], &mut [S]) {
-    let max_offset = CACHE_LINE / size_of::<S>();
-    let start = workspace.as_ptr().align_offset(CACHE_LINE).min(max_offset);
-    workspace[start..].split_at_mut(nc * kc + PANEL_SLACK * MAX_NR)
+    workspace.split_at_mut(nc * kc + PANEL_SLACK * MAX_NR)
 }
 
 /// Returns the MR whose tiles compute the fewest padding or overlapping rows in a GEMM of `m` rows.
