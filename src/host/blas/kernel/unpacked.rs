@@ -23,6 +23,7 @@ use crate::{
             packed_dot::{gemm_packed_dot, packed_dot_is_faster},
             portable,
         },
+        cache::residence::is_amd_with_small_l1,
         simd::{
             dispatch::{SimdKernel, SimdScalar},
             vector::SimdVector,
@@ -314,6 +315,7 @@ unsafe fn multiply_tiles<V: SimdVector, const MR: usize>(
     debug_assert!(!streamed || p.bias.is_null(), "the bias would be added once per block of rows");
     let (kc, nc) = if streamed { (STREAMED_ROWS, STREAMED_COLUMNS) } else { (p.k, p.n) };
     let prefetches = streamed && V::HAS_32_REGISTERS;
+    let has_small_l1 = is_amd_with_small_l1();
     for first_column in (0..p.n).step_by(nc.max(1)) {
         let n = nc.min(p.n - first_column);
         for start in (0..p.k).step_by(kc.max(1)) {
@@ -332,7 +334,7 @@ unsafe fn multiply_tiles<V: SimdVector, const MR: usize>(
                 // operands of `p`.
                 unsafe {
                     if streamed && !V::HAS_32_REGISTERS {
-                        prefetch_below::<V>(block, column);
+                        prefetch_below::<V>(block, column, has_small_l1);
                     }
                     multiply_columns::<V, MR>(block, strides, column);
                 }
@@ -341,9 +343,12 @@ unsafe fn multiply_tiles<V: SimdVector, const MR: usize>(
     }
 }
 
-/// Prefetches two vectors of columns, from `column` on, into L1. The prefetched rows of `B` follow
-/// the block of `STREAMED_ROWS` rows at `p.b`. The hardware prefetcher cannot replace this software
-/// prefetch, because it follows fewer sequences of addresses at a time than a block has rows.
+/// Prefetches two vectors of columns, from `column` on. The prefetched rows of `B` follow the block
+/// of `STREAMED_ROWS` rows at `p.b`. The hardware prefetcher cannot replace this software prefetch,
+/// because it follows fewer sequences of addresses at a time than a block has rows.
+///
+/// The prefetch is into L1, or into L2 if `has_small_l1` is true: rows that are a multiple of 4 KiB
+/// apart would evict one another from a small L1 cache before they are read (decision 56).
 ///
 /// On processors with 32 registers, the micro-kernel itself prefetches these rows in each step
 /// along k. On processors with 16 registers, prefetches in each step slowed down streaming
@@ -352,13 +357,17 @@ unsafe fn multiply_tiles<V: SimdVector, const MR: usize>(
 /// # Safety
 /// The processor supports the vector type `V`.
 #[inline(always)]
-unsafe fn prefetch_below<V: SimdVector>(p: &RawGemm<V::Scalar>, column: usize) {
+unsafe fn prefetch_below<V: SimdVector>(p: &RawGemm<V::Scalar>, column: usize, has_small_l1: bool) {
     for row in STREAMED_ROWS..2 * STREAMED_ROWS {
         let b = p.b.wrapping_add(row * p.ldb + column);
         // SAFETY: the caller guarantees the processor's features.
         unsafe {
-            V::prefetch(b);
-            V::prefetch(b.wrapping_add(2 * V::WIDTH - 1));
+            for b in [b, b.wrapping_add(2 * V::WIDTH - 1)] {
+                match has_small_l1 {
+                    true => V::prefetch_l2(b),
+                    false => V::prefetch(b),
+                }
+            }
         }
     }
 }
