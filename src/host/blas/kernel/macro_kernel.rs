@@ -18,6 +18,10 @@ use crate::host::{
     },
 };
 
+/// Number of rows of `A` that are packed at a time if they are multiplied by only one panel of `B`.
+/// Such a panel of `A` is still in L2 when the micro-kernel reads it. MC rows may exceed L2.
+const SHORT_A_ROWS: usize = 64;
+
 /// Packed GEMM `C ← α·op(A)·op(B) + β·C + bias` on the calling thread.
 ///
 /// Calling [`SimdKernel::run`] is safe if all of these conditions hold:
@@ -34,7 +38,8 @@ pub(crate) struct PackedGemm<'a, S> {
     /// Arguments of the GEMM. The kernel ignores `p.b` and `p.ldb`, because `b` supplies the panels
     /// of `B`.
     pub(crate) p: &'a RawGemm<S>,
-    /// Buffer of [`workspace_len`](super::blocking::workspace_len) elements for the panels.
+    /// Buffer of [`workspace_len`](super::blocking::workspace_len) elements for the panels, which
+    /// starts at a cache-line boundary.
     pub(crate) workspace: &'a mut [S],
 }
 
@@ -106,8 +111,12 @@ impl<S: SimdScalar> PackedGemm<'_, S> {
         let in_place = a_strides
             .filter(|&strides| last_block_rows >= MR && a_is_read_in_place::<S>(strides, MR, p.n));
         let (b_panel, a_panel) = split_workspace(workspace, kc, nc);
+        // A panel of `A` that is multiplied by one panel of `B` only need not be long.
+        let has_short_a = in_place.is_none() && n_blocks == 1;
+        let a_rows = if has_short_a { SHORT_A_ROWS / MR * MR } else { mc };
         for row in (0..p.m).step_by(mc) {
             let m = mc.min(p.m - row);
+            let end = row + m;
             for i in 0..k_blocks * n_blocks {
                 // If `A` is read in place, the loop over k is the inner loop, so that the block of
                 // `C` stays in cache. If `A` is packed, the loop over k is the outer loop, so that
@@ -118,34 +127,37 @@ impl<S: SimdScalar> PackedGemm<'_, S> {
                 };
                 let (start, column) = (k_block * kc, n_block * nc);
                 let (k, n) = (kc.min(p.k - start), nc.min(p.n - column));
-                if in_place.is_none() && column == 0 {
-                    a.pack(row..row + m, start..start + k, MR, a_panel);
-                }
                 b.pack(column..column + n, start..start + k, nr, b_panel);
                 let beta = if start == 0 { p.beta } else { S::one() };
-                // SAFETY: the rows, columns and steps along k of the block lie within the GEMM that
-                // `p` describes. `b_panel` has micro-panels of `nr` columns, and a packed `A` has
-                // micro-panels of `MR` rows. If `A` is read in place, each block of `A` has at
-                // least `MR` rows.
-                unsafe {
-                    let c = p.c.add(row * p.ldc + column);
-                    let bias = if start == 0 { bias_at(p.bias, row) } else { std::ptr::null() };
-                    let block = RawGemm { m, n, k, beta, b: b_panel.as_ptr(), c, bias, ..*p };
-                    let block = |a| RawGemm { a, ..block };
-                    // A stride that is the constant 1 lets the compiler specialize the
-                    // micro-kernel.
-                    match in_place {
-                        None => {
-                            let block = block(a_panel.as_ptr());
-                            multiply_panels::<V, MR, NR_VECTORS>(&block, (1, MR), true);
-                        }
-                        Some((1, stride_k)) => {
-                            let block = block(p.a.add(row + start * stride_k));
-                            multiply_panels::<V, MR, NR_VECTORS>(&block, (1, stride_k), false);
-                        }
-                        Some((stride_m, _)) => {
-                            let block = block(p.a.add(row * stride_m + start));
-                            multiply_panels::<V, MR, NR_VECTORS>(&block, (stride_m, 1), false);
+                for row in (row..row + m).step_by(a_rows) {
+                    let m = a_rows.min(end - row);
+                    if in_place.is_none() && column == 0 {
+                        a.pack(row..row + m, start..start + k, MR, a_panel);
+                    }
+                    // SAFETY: the rows, columns and steps along k of the block lie within the GEMM
+                    // that `p` describes. `b_panel` has micro-panels of `nr` columns, and a packed
+                    // `A` has micro-panels of `MR` rows. If `A` is read in place, each block of `A`
+                    // has at least `MR` rows.
+                    unsafe {
+                        let c = p.c.add(row * p.ldc + column);
+                        let bias = if start == 0 { bias_at(p.bias, row) } else { std::ptr::null() };
+                        let block = RawGemm { m, n, k, beta, b: b_panel.as_ptr(), c, bias, ..*p };
+                        let block = |a| RawGemm { a, ..block };
+                        // A stride that is the constant 1 lets the compiler specialize the
+                        // micro-kernel.
+                        match in_place {
+                            None => {
+                                let block = block(a_panel.as_ptr());
+                                multiply_panels::<V, MR, NR_VECTORS>(&block, (1, MR), true);
+                            }
+                            Some((1, stride_k)) => {
+                                let block = block(p.a.add(row + start * stride_k));
+                                multiply_panels::<V, MR, NR_VECTORS>(&block, (1, stride_k), false);
+                            }
+                            Some((stride_m, _)) => {
+                                let block = block(p.a.add(row * stride_m + start));
+                                multiply_panels::<V, MR, NR_VECTORS>(&block, (stride_m, 1), false);
+                            }
                         }
                     }
                 }
