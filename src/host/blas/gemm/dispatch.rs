@@ -7,6 +7,7 @@ use crate::{
         blas::kernel::{
             args::{BatchStrides, RawGemm},
             blocking::{panel_len, workspace_len},
+            dot_kernel::LANES_BYTES,
             macro_kernel::PackedGemm,
             packing::{PackSource, StridedSource},
             unpacked::{
@@ -21,6 +22,12 @@ use crate::{
     },
     op::{Gemm, Transpose},
 };
+
+/// Smallest m at which the last column of `C` may be computed as a row.
+const LAST_COLUMN_MIN_M: usize = 10;
+
+/// Largest m at which the last column of `C` may be computed as a row.
+const LAST_COLUMN_MAX_M: usize = 64;
 
 /// Code path of a GEMM: packed or unpacked. All threads of one GEMM take the same code path.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -86,6 +93,10 @@ impl GemmPath {
                         self.run(&op, a, matrix, c);
                     });
                 }
+                Self::Unpacked if last_column_as_row_is_faster(op) => {
+                    self.run(&Gemm { n: op.n - 1, ..*op }, a, b, c);
+                    last_column_as_row(op, a, &b[op.n - 1..], c.add(op.n - 1));
+                }
                 Self::Unpacked | Self::DotOfCopy | Self::Streamed => {
                     let (trans_a, trans_b, batch) = (op.trans_a, op.trans_b, BatchStrides::ONE);
                     let streamed = self == Self::Streamed;
@@ -100,6 +111,43 @@ impl GemmPath {
                     gemm_in_panels(&a, Some(a_strides(op)), &b, &p);
                 }
             }
+        }
+    }
+}
+
+/// Returns whether [`last_column_as_row`] is faster than the micro-kernel for the last column of
+/// `C`, because this column alone would need one more vector for each row of `C` (decision 56).
+fn last_column_as_row_is_faster<S: SimdScalar>(op: &Gemm<S>) -> bool {
+    (op.trans_a, op.trans_b) == (Transpose::Yes, Transpose::No)
+        && op.n > 1
+        && op.n % (LANES_BYTES / size_of::<S>()) == 1
+        && (LAST_COLUMN_MIN_M..=LAST_COLUMN_MAX_M).contains(&op.m)
+}
+
+/// Computes the last column of `C ← α·Aᵀ·B + β·C` as a row: `cᵀ ← α·bᵀ·A + β·cᵀ`. `b` and `c` start
+/// at the last column of `B` and of `C`. Each element is computed by the same operations as in the
+/// micro-kernel.
+///
+/// # Safety
+/// The requirements of [`GemmPath::run`] hold, and m is at most [`LAST_COLUMN_MAX_M`].
+unsafe fn last_column_as_row<S: SimdScalar>(op: &Gemm<S>, a: &[S], b: &[S], c: *mut S) {
+    let mut row = [S::zero(); LAST_COLUMN_MAX_M];
+    let row = &mut row[..op.m];
+    if !op.beta.is_zero() {
+        for (i, x) in row.iter_mut().enumerate() {
+            // SAFETY: the caller guarantees that `c` is valid for m rows.
+            *x = unsafe { *c.add(i * op.ldc) };
+        }
+    }
+    let row_op = Gemm { m: 1, n: op.m, lda: op.ldb, ldb: op.lda, ldc: op.m, ..*op };
+    let p = &RawGemm::new(&row_op, b, a, row.as_mut_ptr());
+    let (trans_a, trans_b, batch) = (op.trans_a, op.trans_b, BatchStrides::ONE);
+    // SAFETY: `b` and `a` hold the operands, `row` has m elements and is borrowed exclusively, and
+    // the caller guarantees that `c` is valid for m rows.
+    unsafe {
+        S::dispatch(UnpackedGemm { trans_a, trans_b, streamed: false, p, batch });
+        for (i, &x) in row.iter().enumerate() {
+            *c.add(i * op.ldc) = x;
         }
     }
 }
@@ -120,10 +168,7 @@ fn with_copy<S: SimdScalar>(
     ld: usize,
     body: impl FnOnce(&[S]),
 ) {
-    let max_offset = CACHE_LINE / size_of::<S>();
-    with_scratch(panel_len(ld, steps, ld) + max_offset, |matrix: &mut [S]| {
-        let start = matrix.as_ptr().align_offset(CACHE_LINE).min(max_offset);
-        let matrix = &mut matrix[start..];
+    with_scratch(panel_len(ld, steps, ld), |matrix: &mut [S]| {
         // Packing all columns into one micro-panel yields a matrix in row-major order.
         source.pack(0..mn, 0..steps, ld, matrix);
         body(matrix);

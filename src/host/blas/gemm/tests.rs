@@ -18,7 +18,7 @@ use std::collections::HashMap;
 
 const TRANSPOSES: [(Transpose, Transpose); 4] = [(No, No), (No, Yes), (Yes, No), (Yes, Yes)];
 
-const SHAPES: [(usize, usize, usize); 24] = [
+const SHAPES: [(usize, usize, usize); 25] = [
     (0, 3, 3),
     (3, 0, 3),
     (3, 3, 0),
@@ -50,6 +50,8 @@ const SHAPES: [(usize, usize, usize); 24] = [
     // Dot products with a transposed copy of `B`, and of `A`.
     (18, 6, 150),
     (4, 9, 60),
+    // A GEMM whose last column is computed as a row, if only `A` is transposed.
+    (12, 33, 70),
 ];
 
 /// Returns each small GEMM shape with all four combinations of transposes, but each large shape
