@@ -31,7 +31,7 @@ fn cases() -> Vec<Convolution> {
     vec![
         // Convolution layers of LeNet, in small batches.
         convolution(3, 1, 20, 1, &square_axes(28, 5, 1, 0)),
-        convolution(17, 20, 50, 1, &square_axes(12, 5, 1, 0)),
+        convolution(17, 19, 50, 1, &square_axes(12, 5, 1, 0)),
         // Convolutions without images, channels, outputs or input elements.
         convolution(0, 3, 4, 1, &square_axes(5, 3, 1, 1)),
         convolution(2, 0, 4, 1, &square_axes(5, 3, 1, 1)),

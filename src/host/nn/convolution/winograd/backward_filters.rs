@@ -27,16 +27,29 @@ impl Winograd<'_> {
         dy: &[f32],
         dfilters: &mut [f32],
     ) -> Result<()> {
+        match self.taps {
+            3 => self.accumulate::<ThreeTaps, 3, 4>(workers, x, dy, dfilters),
+            _ => self.accumulate::<FiveTaps, 5, 6>(workers, x, dy, dfilters),
+        }
+    }
+
+    fn accumulate<A: Axis<TAPS, TILE>, const TAPS: usize, const TILE: usize>(
+        &self,
+        workers: &Workers,
+        x: &[f32],
+        dy: &[f32],
+        dfilters: &mut [f32],
+    ) -> Result<()> {
         let (m, n, stride) = (self.outputs, self.channels, self.channel_stride());
         with_scratch(self.tile_len() * m * n, |du: &mut [f32]| {
-            for (group, dfilters) in
-                dfilters.chunks_exact_mut(m * n * self.taps * self.taps).enumerate()
-            {
+            for (group, dfilters) in dfilters.chunks_exact_mut(m * n * TAPS * TAPS).enumerate() {
                 with_scratch(n * stride, |v: &mut [f32]| {
                     with_scratch(m * stride, |dm: &mut [f32]| {
                         self.blocks(self.op.batch()).try_for_each(|block| {
-                            self.transform_images(workers, group, &block, x, v);
-                            self.transform_output_gradients(workers, group, &block, dy, dm);
+                            self.transform_images::<A, TAPS, TILE>(workers, group, &block, x, v);
+                            self.transform_output_gradients::<A, TAPS, TILE>(
+                                workers, group, &block, dy, dm,
+                            );
                             let op = Gemm::new(m, n, block.len() * self.tiles[1])
                                 .transpose(Transpose::No, Transpose::Yes)
                                 .beta(if block.start == 0 { 0.0 } else { 1.0 })
@@ -48,10 +61,7 @@ impl Winograd<'_> {
                         })
                     })
                 })?;
-                match self.taps {
-                    3 => add_filter_gradient::<ThreeTaps, 3, 4>(workers, du, dfilters),
-                    _ => add_filter_gradient::<FiveTaps, 5, 6>(workers, du, dfilters),
-                }
+                add_filter_gradient::<A, TAPS, TILE>(workers, du, dfilters);
             }
             Ok(())
         })

@@ -41,47 +41,82 @@ impl Winograd<'_> {
         activation: Option<Unary<T::Acc>>,
         y: &mut [T],
     ) -> Result<()> {
-        let (image_len, output_len) = (x.len() / self.op.batch(), y.len() / self.op.batch());
-        let task_len = self.images_per_task * output_len;
+        match self.taps {
+            3 => self.convolve_with::<T, ThreeTaps, 3, 4>(workers, x, filters, bias, activation, y),
+            _ => self.convolve_with::<T, FiveTaps, 5, 6>(workers, x, filters, bias, activation, y),
+        }
+    }
+
+    fn convolve_with<T: Element, A: Axis<TAPS, TILE>, const TAPS: usize, const TILE: usize>(
+        &self,
+        workers: &Workers,
+        x: &[T],
+        filters: &[T::Acc],
+        bias: Option<&[T::Acc]>,
+        activation: Option<Unary<T::Acc>>,
+        y: &mut [T],
+    ) -> Result<()> {
+        let (filters, bias) = (cast_slice(filters), bias.map(cast_slice));
+        self.with_transformed_filters::<A, TAPS, TILE>(workers, filters, |u| {
+            self.try_for_each_task(workers, x, y, activation, |workers, images, x, y| {
+                self.convolve_images::<A, TAPS, TILE>(workers, images, x, u, bias, y)
+            })
+        })
+    }
+
+    /// Calls `body` with the transformed filters. For each output plane, these have a row for each
+    /// element of a transformed filter, with one element per channel.
+    pub(crate) fn with_transformed_filters<
+        A: Axis<TAPS, TILE>,
+        const TAPS: usize,
+        const TILE: usize,
+    >(
+        &self,
+        workers: &Workers,
+        filters: &[f32],
+        body: impl FnOnce(&[f32]) -> Result<()>,
+    ) -> Result<()> {
+        with_scratch(self.op.groups() * self.outputs * self.filter_stride(), |u: &mut [f32]| {
+            self.transform_filters::<A, TAPS, TILE>(task_workers(workers, self.op), filters, u);
+            body(u)
+        })
+    }
+
+    /// Calls `body(gemm_workers, images, from, to)` for each task, where `from` and `to` are the
+    /// elements of the task's `images` images. `body` writes all elements of `to`, to which the
+    /// function applies `activation`.
+    pub(crate) fn try_for_each_task<T: Element>(
+        &self,
+        workers: &Workers,
+        from: &[T],
+        to: &mut [T],
+        activation: Option<Unary<T::Acc>>,
+        body: impl Fn(&Workers, usize, &[f32], &mut [f32]) -> Result<()> + Sync + Send,
+    ) -> Result<()> {
+        let (from_len, to_len) = (from.len() / self.op.batch(), to.len() / self.op.batch());
         let max_tiles = self.images_per_task * self.tiles[0] * self.tiles[1];
         let tiles = max_tiles.min(self.block_tiles());
         let gemm_flops = Gemm::<f32>::new(self.outputs, tiles, self.channels).flops();
-        with_scratch(self.op.groups() * self.outputs * self.filter_stride(), |u: &mut [f32]| {
-            let (filters, workers) = (cast_slice(filters), task_workers(workers, self.op));
-            match self.taps {
-                3 => self.transform_filters::<ThreeTaps, 3, 4>(workers, filters, u),
-                _ => self.transform_filters::<FiveTaps, 5, 6>(workers, filters, u),
-            }
-            let u = &*u;
-            try_for_each_task(
-                workers,
-                self.op,
-                gemm_flops,
-                y,
-                task_len,
-                |inner_workers, task, y| {
-                    let images = y.len() / output_len;
-                    let x = &x[task * self.images_per_task * image_len..][..images * image_len];
-                    with_scratch(accumulator_len::<T>(x.len()), |x_scratch| {
-                        with_scratch(accumulator_len::<T>(y.len()), |y_scratch| {
-                            let (x, bias) =
-                                (cast_slice(widened(x, x_scratch)), bias.map(cast_slice));
-                            let mut result = Ok(());
-                            overwrite_widened(y, y_scratch, |y| {
-                                let y = cast_slice_mut(y);
-                                result = self.convolve_images(inner_workers, images, x, u, bias, y);
-                            });
-                            result
-                        })
-                    })?;
-                    activate(inner_workers, activation, y)
-                },
-            )
+        let task_len = self.images_per_task * to_len;
+        try_for_each_task(workers, self.op, gemm_flops, to, task_len, |workers, task, to| {
+            let images = to.len() / to_len;
+            let from = &from[task * self.images_per_task * from_len..][..images * from_len];
+            with_scratch(accumulator_len::<T>(from.len()), |from_scratch| {
+                with_scratch(accumulator_len::<T>(to.len()), |to_scratch| {
+                    let from = cast_slice(widened(from, from_scratch));
+                    let mut result = Ok(());
+                    overwrite_widened(to, to_scratch, |to| {
+                        result = body(workers, images, from, cast_slice_mut(to));
+                    });
+                    result
+                })
+            })?;
+            activate(workers, activation, to)
         })
     }
 
     /// `y ← filters ∗ x + bias` for the images of one task, from the transformed filters `u`.
-    fn convolve_images(
+    fn convolve_images<A: Axis<TAPS, TILE>, const TAPS: usize, const TILE: usize>(
         &self,
         workers: &Workers,
         images: usize,
@@ -95,7 +130,7 @@ impl Winograd<'_> {
             with_scratch(m * stride, |products: &mut [f32]| {
                 for block in self.blocks(images) {
                     for group in 0..self.op.groups() {
-                        self.transform_images(workers, group, &block, x, v);
+                        self.transform_images::<A, TAPS, TILE>(workers, group, &block, x, v);
                         let op = Gemm::new(m, block.len() * self.tiles[1], k);
                         let op = op.leading_dims(self.filter_stride(), stride, stride);
                         let u = &u[group * m * self.filter_stride()..];
@@ -105,14 +140,9 @@ impl Winograd<'_> {
                             gemm(workers, &op, &u[i * k..], &v[start..], products)?;
                         }
                         let bias = bias.map(|bias| &bias[group * m..][..m]);
-                        match self.taps {
-                            3 => self.transform_products::<ThreeTaps, 3, 4>(
-                                workers, group, &block, products, bias, y,
-                            ),
-                            _ => self.transform_products::<FiveTaps, 5, 6>(
-                                workers, group, &block, products, bias, y,
-                            ),
-                        }
+                        self.transform_products::<A, TAPS, TILE>(
+                            workers, group, &block, products, bias, y,
+                        );
                     }
                 }
                 Ok(())
@@ -120,8 +150,7 @@ impl Winograd<'_> {
         })
     }
 
-    /// Writes the transformed filters to `u`. For each output plane, `u` has a row for each element
-    /// of a transformed filter, with one element per channel.
+    /// Writes the transformed filters to `u`.
     fn transform_filters<A: Axis<TAPS, TILE>, const TAPS: usize, const TILE: usize>(
         &self,
         workers: &Workers,
@@ -168,48 +197,68 @@ impl Winograd<'_> {
         let (stride, plane_len) = (self.channel_stride(), self.output[0] * self.output[1]);
         let group_len = self.outputs * plane_len;
         let planes_per_task = self.channels_per_task();
+        // Two rows of outputs for each row of tiles. Stores of LANES tiles reach past the last tile.
+        let rows_len = 2 * (self.tile_rows_per_part() * self.tiles[1]).next_multiple_of(LANES);
         for part in self.image_rows(block) {
             let y = &mut y[(part.image * self.op.groups() + group) * group_len..][..group_len];
             workers.for_each_chunk(y, planes_per_task * plane_len, |task, y| {
                 let planes = (task * planes_per_task..).zip(y.chunks_exact_mut(plane_len));
-                vectorized(
-                    #[inline(always)]
-                    |_| {
-                        for (plane, y) in planes {
-                            let products = &products[plane * stride..][..stride];
-                            let bias = bias.map_or(0.0, |bias| bias[plane]);
-                            self.transform_product_rows::<A, TAPS, TILE>(&part, products, bias, y);
-                        }
-                    },
-                );
+                with_scratch(2 * rows_len, |rows: &mut [f32]| {
+                    let (even, odd) = rows.split_at_mut(rows_len);
+                    vectorized(
+                        #[inline(always)]
+                        |_| {
+                            for (plane, y) in planes {
+                                let products = &products[plane * stride..][..stride];
+                                let bias = bias.map_or(0.0, |bias| bias[plane]);
+                                self.transform_part_products::<A, TAPS, TILE>(
+                                    &part,
+                                    products,
+                                    bias,
+                                    [&mut *even, &mut *odd],
+                                );
+                                self.copy_rows(&part, [even, odd], y);
+                            }
+                        },
+                    );
+                });
             });
         }
     }
 
-    /// Writes the outputs of the tiles of `part` to the output plane `y`.
+    /// Writes the outputs of the tiles of `part` to `rows`: the even rows of outputs, one after
+    /// another, and the odd rows.
     #[inline(always)]
-    fn transform_product_rows<A: Axis<TAPS, TILE>, const TAPS: usize, const TILE: usize>(
+    fn transform_part_products<A: Axis<TAPS, TILE>, const TAPS: usize, const TILE: usize>(
         &self,
         part: &ImageRows,
         products: &[f32],
         bias: f32,
-        y: &mut [f32],
+        [even, odd]: [&mut [f32]; 2],
     ) {
-        let (columns, stride) = (self.tiles[1], self.tile_stride());
-        let [output_rows, output_columns] = self.output;
-        for (i, tile_row) in part.rows.clone().enumerate() {
-            for column in (0..columns).step_by(LANES) {
-                let first = part.first_tile + i * columns + column;
-                let mut tiles = [[lanes(products, first); TILE]; TILE];
-                for (e, tile) in tiles.as_flattened_mut().iter_mut().enumerate() {
-                    *tile = lanes(products, e * stride + first);
-                }
-                let rows = transform_products::<A, TAPS, TILE>(tiles, bias);
-                let len = (2 * LANES).min(output_columns - 2 * column);
-                for (row, outputs) in (2 * tile_row..output_rows).zip(&rows) {
-                    let y = &mut y[row * output_columns + 2 * column..][..len];
-                    y.copy_from_slice(&outputs[..len]);
-                }
+        let stride = self.tile_stride();
+        let tiles = (0..part.rows.len() * self.tiles[1]).step_by(LANES);
+        let rows = even.as_chunks_mut().0.iter_mut().zip(odd.as_chunks_mut().0);
+        for (tile, (even, odd)) in tiles.zip(rows) {
+            let first = part.first_tile + tile;
+            let mut tiles = [[lanes(products, first); TILE]; TILE];
+            for (e, tile) in tiles.as_flattened_mut().iter_mut().enumerate() {
+                *tile = lanes(products, e * stride + first);
+            }
+            transform_products::<A, TAPS, TILE>(tiles, bias, [even, odd]);
+        }
+    }
+
+    /// Copies the rows of outputs of `part` to the output plane `y`.
+    #[inline(always)]
+    fn copy_rows(&self, part: &ImageRows, [even, odd]: [&[f32]; 2], y: &mut [f32]) {
+        let [rows, columns] = self.output;
+        let computed = 2 * self.tiles[1];
+        let y = &mut y[2 * part.rows.start * columns..rows.min(2 * part.rows.end) * columns];
+        let computed = even.chunks_exact(computed).zip(odd.chunks_exact(computed));
+        for (y, (even, odd)) in y.chunks_mut(2 * columns).zip(computed) {
+            for (y, computed) in y.chunks_exact_mut(columns).zip([even, odd]) {
+                y.copy_from_slice(&computed[..columns]);
             }
         }
     }

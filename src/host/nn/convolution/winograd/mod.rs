@@ -20,11 +20,13 @@
 //! blocks depend on shapes alone, so results are bit-identical for any number of threads.
 //!
 //! - `transform` computes the transforms of sixteen tiles or filters at a time.
+//! - `shifted_phases` is the layout from which the transforms read tiles of a plane.
 //! - `tiles` transforms the tiles of images and output gradients.
 //! - `forward` computes outputs, and `backward_filters` the gradient of the filters.
 
 pub(crate) mod backward_filters;
 pub(crate) mod forward;
+pub(crate) mod shifted_phases;
 pub(crate) mod tiles;
 pub(crate) mod transform;
 
@@ -40,9 +42,27 @@ const MAX_TILES: usize = 256;
 /// Approximate number of transformed elements in one task.
 const GRAIN: usize = 1 << 15;
 
-/// Smallest number of channels, and of output planes, of a group for which Winograd's algorithm is
-/// faster. With fewer planes, the transforms take as long as the saved multiplications.
+/// Largest number of elements of the tiles and products of a block that stay in an L2 cache of 1 MiB
+/// beside the transformed filters.
+const L2_LEN: usize = 3 << 16;
+
+/// Smallest number of tiles of a block with at most [`L2_LEN`] elements. A convolution whose planes
+/// are too many for such a block has blocks of [`MAX_TILES`] tiles, because every block reads all
+/// transformed filters.
+const MIN_L2_TILES: usize = 64;
+
+/// Smallest number of output planes of a group for which Winograd's algorithm is faster. With fewer
+/// planes, the transforms take as long as the saved multiplications.
+const MIN_OUTPUTS: usize = 32;
+
+/// Smallest number of channels of a group for which Winograd's algorithm is faster, like
+/// [`MIN_OUTPUTS`].
 const MIN_CHANNELS: usize = 32;
+
+/// Smallest number of channels for which outputs of 5×5 filters are faster to compute by Winograd's
+/// algorithm. 5×5 filters save more multiplications than 3×3 filters, but the gradient of the
+/// filters transforms both operands.
+const MIN_CHANNELS_OF_5_TAPS: usize = 20;
 
 /// Smallest number of tiles in the batch for which the transform of the filters pays off.
 const MIN_TILES: usize = 64;
@@ -75,18 +95,29 @@ struct ImageRows {
 }
 
 impl<'a> Winograd<'a> {
-    /// Returns the geometry of `op` if Winograd's algorithm is faster than implicit GEMM.
-    pub(crate) fn if_faster(op: &'a Convolution) -> Option<Self> {
-        Self::new(op).filter(|winograd| {
-            let tiles = winograd.tiles[0] * winograd.tiles[1];
-            let outputs = winograd.output[0] * winograd.output[1];
-            // If a plane has an odd number of rows or columns of outputs, the last tiles compute
-            // outputs outside the plane. These must be less than a sixth of the computed outputs.
-            winograd.channels.min(winograd.outputs) >= MIN_CHANNELS
-                && op.batch() * tiles >= MIN_TILES
-                && winograd.tiles[1] <= MAX_TILES
-                && 5 * 4 * tiles < 6 * outputs
-        })
+    /// Returns the geometry of `op` if Winograd's algorithm computes outputs faster than implicit
+    /// GEMM.
+    pub(crate) fn if_outputs_are_faster(op: &'a Convolution) -> Option<Self> {
+        let min_channels = |taps| if taps == 5 { MIN_CHANNELS_OF_5_TAPS } else { MIN_CHANNELS };
+        Self::new(op).filter(|winograd| winograd.is_faster(min_channels(winograd.taps)))
+    }
+
+    /// Returns the geometry of `op` if Winograd's algorithm computes the gradient of the filters
+    /// faster than implicit GEMM.
+    pub(crate) fn if_filter_gradient_is_faster(op: &'a Convolution) -> Option<Self> {
+        Self::new(op).filter(|winograd| winograd.is_faster(MIN_CHANNELS))
+    }
+
+    fn is_faster(&self, min_channels: usize) -> bool {
+        let tiles = self.tiles[0] * self.tiles[1];
+        let outputs = self.output[0] * self.output[1];
+        // If a plane has an odd number of rows or columns of outputs, the last tiles compute outputs
+        // outside the plane. These must be less than a sixth of the computed outputs.
+        self.channels >= min_channels
+            && self.outputs >= MIN_OUTPUTS
+            && self.op.batch() * tiles >= MIN_TILES
+            && self.tiles[1] <= MAX_TILES
+            && 5 * 4 * tiles < 6 * outputs
     }
 
     /// Returns the geometry of `op`, or `None` unless `op` has 3×3 or 5×5 taps, a stride and a
@@ -106,17 +137,22 @@ impl<'a> Winograd<'a> {
             return None;
         }
         let tiles = output.map(|len| len.div_ceil(2));
-        let max_images = (MAX_TILES / (tiles[0] * tiles[1])).clamp(1, batch);
+        let (channels, outputs) = (op.window().channels() / groups, op.outputs() / groups);
+        let max_tiles = match L2_LEN / ((channels + outputs) * (taps + 1) * (taps + 1)) {
+            ..MIN_L2_TILES => MAX_TILES,
+            l2_tiles => l2_tiles.min(MAX_TILES),
+        };
+        let max_images = (max_tiles / (tiles[0] * tiles[1])).clamp(1, batch);
         let images_per_task = batch.div_ceil(batch.div_ceil(max_images));
         let rows_per_block = match images_per_task {
-            1 => (MAX_TILES / tiles[1]).clamp(1, tiles[0]),
+            1 => (max_tiles / tiles[1]).clamp(1, tiles[0]),
             images => images * tiles[0],
         };
         Some(Self {
             op,
             taps,
-            channels: op.window().channels() / groups,
-            outputs: op.outputs() / groups,
+            channels,
+            outputs,
             input: [rows.input, columns.input],
             pad: [rows.pad, columns.pad],
             output,
@@ -153,6 +189,11 @@ impl<'a> Winograd<'a> {
         self.rows_per_block * self.tiles[1]
     }
 
+    /// Returns the largest number of rows of tiles of a block that lie in one image.
+    fn tile_rows_per_part(&self) -> usize {
+        self.tiles[0].min(self.rows_per_block)
+    }
+
     /// Returns the number of elements of a transformed tile or filter.
     fn tile_len(&self) -> usize {
         (self.taps + 1) * (self.taps + 1)
@@ -178,11 +219,6 @@ impl<'a> Winograd<'a> {
     /// Returns the number of channels in one task of a transform.
     fn channels_per_task(&self) -> usize {
         (GRAIN / self.channel_stride()).max(1)
-    }
-
-    /// Returns the number of columns of a phase of a plane, rounded up to a multiple of [`LANES`].
-    fn phase_width(&self) -> usize {
-        (self.tiles[1] + self.taps / 2).next_multiple_of(LANES)
     }
 }
 

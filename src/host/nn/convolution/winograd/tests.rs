@@ -210,13 +210,15 @@ fn nan_and_infinity_affect_only_outputs_whose_windows_contain_them() {
 
 #[test]
 fn the_choice_depends_on_channels_outputs_and_tiles() {
-    let is_chosen = |op: &Convolution| Winograd::if_faster(op).is_some();
+    let is_chosen = |op: &Convolution| Winograd::if_filter_gradient_is_faster(op).is_some();
     assert!(is_chosen(&convolution(3, [10, 256, 384, 1], [13, 13], [1, 1])));
     assert!(is_chosen(&convolution(3, [10, 384, 256, 2], [13, 13], [1, 1])));
     assert!(is_chosen(&convolution(3, [4, 32, 32, 1], [8, 8], [1, 1])));
     assert!(is_chosen(&convolution(5, [10, 96, 256, 2], [27, 27], [2, 2])));
     assert!(is_chosen(&convolution(5, [10, 32, 96, 1], [28, 28], [2, 2])));
-    assert!(!is_chosen(&convolution(5, [64, 20, 50, 1], [12, 12], [0, 0])));
+    let lenet = convolution(5, [64, 20, 50, 1], [12, 12], [0, 0]);
+    assert!(Winograd::if_outputs_are_faster(&lenet).is_some());
+    assert!(!is_chosen(&lenet));
     assert!(!is_chosen(&convolution(5, [10, 48, 128, 1], [7, 7], [2, 2])));
     // Too few channels, output planes or tiles, or tiles a quarter of whose outputs is unused.
     assert!(!is_chosen(&convolution(3, [10, 16, 64, 1], [13, 13], [1, 1])));

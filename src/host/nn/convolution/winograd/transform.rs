@@ -152,13 +152,14 @@ pub(crate) fn transform_filters<A: Axis<TAPS, TILE>, const TAPS: usize, const TI
     u
 }
 
-/// Returns the rows of `y = Aᵀ·M·A + bias`, tiles of 2×2 outputs. Each row contains the two outputs
-/// of the first tile, then those of the second tile, and so on.
+/// Computes `y = Aᵀ·M·A + bias`, tiles of 2×2 outputs. Row `r` of `y` contains the two outputs in row
+/// `r` of the first tile, then those of the second tile, and so on.
 #[inline(always)]
 pub(crate) fn transform_products<A: Axis<TAPS, TILE>, const TAPS: usize, const TILE: usize>(
     m: [[&Lanes; TILE]; TILE],
     bias: f32,
-) -> [[f32; 2 * LANES]; 2] {
+    y: [&mut [f32; 2 * LANES]; 2],
+) {
     let mut tiles = [[[0.0; LANES]; 2]; 2];
     in_both_axes(
         m,
@@ -166,14 +167,12 @@ pub(crate) fn transform_products<A: Axis<TAPS, TILE>, const TAPS: usize, const T
         |m| A::products(m),
         &mut tiles,
     );
-    let mut y = [[0.0; 2 * LANES]; 2];
-    for row in 0..2 {
+    for (y, [even, odd]) in y.into_iter().zip(&tiles) {
         for lane in 0..LANES {
-            y[row][2 * lane] = tiles[row][0][lane] + bias;
-            y[row][2 * lane + 1] = tiles[row][1][lane] + bias;
+            y[2 * lane] = even[lane] + bias;
+            y[2 * lane + 1] = odd[lane] + bias;
         }
     }
-    y
 }
 
 /// Computes `A·dy·Aᵀ`, the gradient of `M`, of tiles of 2×2 output gradients.
