@@ -108,6 +108,7 @@ fn exchange(
     if send[..] != sent {
         return failure(format!("message {sequence} to process {peer}: `send` has changed"));
     }
+    // Comparing slices is much faster than `position` in an unoptimized build.
     if receive[..] == expected {
         return Ok(());
     }

@@ -8,7 +8,7 @@
 //! stores alternate between the cache lines of four pages. On Zen 5, copies and functions of two
 //! operands are fastest in the order of the addresses (decision 48). On Zen 4, functions of one
 //! operand are, too (decision 55). `simd::x86::nontemporal` replaces [`map_nontemporal`] for
-//! memory-bound functions on Zen 4.
+//! memory-bound functions of `f32` on Zen 4.
 
 use crate::cast::{cast_slice, cast_slice_mut};
 #[cfg(target_arch = "x86_64")]
@@ -42,8 +42,9 @@ const LINES_PER_SLICE: usize = PAGE_4K / CACHE_LINE / SLICES_PER_BLOCK;
 /// Returns whether a kernel that overwrites an operand should store past the caches. The kernel's
 /// operands have `bytes` bytes in total, which `threads` threads divide among themselves.
 ///
-/// On Zen 4, one thread stores at the rate of the memory with non-temporal stores, and a second
-/// thread does not raise this rate. Ordinary stores of two threads to the L3 cache are faster.
+/// On Zen 4, non-temporal stores of one thread can reach the rate at which memory accepts them, so a
+/// second thread does not raise the rate. If the operands fit in the L3 cache, ordinary stores of two
+/// threads are faster (decision 55).
 pub(crate) fn bypasses_cache(bytes: usize, threads: usize) -> bool {
     let stays_in_l3 = threads > 1 && is_amd_with_small_l1() && fits_l3(bytes);
     cfg!(target_arch = "x86_64") && Residence::of(bytes, 1) == Residence::Memory && !stays_in_l3

@@ -9,8 +9,8 @@ use std::cell::RefCell;
 /// widened images and outputs.
 const MAX_CACHED_BUFFERS: usize = 7;
 
-/// Size in bytes of the largest buffer that a thread caches. A thread frees buffers of more than
-/// `MAX_CACHED_BYTES` bytes after use.
+/// Size in bytes of the largest buffer that a thread caches, without the elements before the first
+/// cache-line boundary. A thread frees larger buffers after use.
 const MAX_CACHED_BYTES: usize = 16 << 20;
 
 thread_local! {
@@ -50,7 +50,7 @@ fn take_buffer(words: usize) -> Vec<f64> {
 
 /// Caches `buffer`, unless the thread's list of free buffers is full or `buffer` is too large.
 fn return_buffer(buffer: Vec<f64>) {
-    if buffer.len() * size_of::<f64>() <= MAX_CACHED_BYTES {
+    if buffer.len() * size_of::<f64>() <= MAX_CACHED_BYTES + CACHE_LINE {
         FREE_BUFFERS.with_borrow_mut(|buffers| {
             if buffers.len() < MAX_CACHED_BUFFERS {
                 buffers.push(buffer);

@@ -217,7 +217,8 @@ fn memory_bound_len(is_compute_bound: bool, len: usize) -> usize {
     if is_compute_bound { 0 } else { len }
 }
 
-/// `yᵢ ← f(xᵢ)` with non-temporal stores. Functions that are slow to compute use a buffer, because
+/// `yᵢ ← f(xᵢ)` with non-temporal stores: on Zen 4, of `f32` results directly from registers, and
+/// otherwise through a buffer. Functions that are slow to compute always use the buffer, because
 /// their fastest loops compute several vectors at a time.
 fn unary_nontemporal<A: Element + Float>(op: Unary<A>, x: &[A], y: &mut [A]) {
     #[cfg(target_arch = "x86_64")]

@@ -23,10 +23,10 @@ use crate::{
     op::{Gemm, Transpose},
 };
 
-/// Smallest m at which the last column of `C` may be computed as a row.
+/// Smallest m at which the last column of `C` is computed as a row. Not tuned.
 const LAST_COLUMN_MIN_M: usize = 10;
 
-/// Largest m at which the last column of `C` may be computed as a row.
+/// Largest m at which the last column of `C` is computed as a row. Not tuned.
 const LAST_COLUMN_MAX_M: usize = 64;
 
 /// Code path of a GEMM: packed or unpacked. All threads of one GEMM take the same code path.
@@ -128,8 +128,12 @@ fn last_column_as_row_is_faster<S: SimdScalar>(op: &Gemm<S>) -> bool {
 /// at the last column of `B` and of `C`. Each element is computed by the same operations as in the
 /// micro-kernel.
 ///
+/// # Panics
+/// Panics if m exceeds [`LAST_COLUMN_MAX_M`].
+///
 /// # Safety
-/// The requirements of [`GemmPath::run`] hold, and m is at most [`LAST_COLUMN_MAX_M`].
+/// `a` is as long as `op` requires, and `b` has the element `l·ldb` for each l < k. `c` is valid for
+/// reads and writes of the elements `i·ldc` for i < m, and no other thread accesses them.
 unsafe fn last_column_as_row<S: SimdScalar>(op: &Gemm<S>, a: &[S], b: &[S], c: *mut S) {
     let mut row = [S::zero(); LAST_COLUMN_MAX_M];
     let row = &mut row[..op.m];
@@ -142,8 +146,8 @@ unsafe fn last_column_as_row<S: SimdScalar>(op: &Gemm<S>, a: &[S], b: &[S], c: *
     let row_op = Gemm { m: 1, n: op.m, lda: op.ldb, ldb: op.lda, ldc: op.m, ..*op };
     let p = &RawGemm::new(&row_op, b, a, row.as_mut_ptr());
     let (trans_a, trans_b, batch) = (op.trans_a, op.trans_b, BatchStrides::ONE);
-    // SAFETY: `b` and `a` hold the operands, `row` has m elements and is borrowed exclusively, and
-    // the caller guarantees that `c` is valid for m rows.
+    // SAFETY: `b` and `a` hold the operands of `row_op`, `row` has m elements and is borrowed
+    // exclusively, and the caller guarantees that `c` is valid for m rows.
     unsafe {
         S::dispatch(UnpackedGemm { trans_a, trans_b, streamed: false, p, batch });
         for (i, &x) in row.iter().enumerate() {

@@ -212,7 +212,8 @@ fn sum_unpacked<H: Element<Acc = f32>>(
     let kc = KC.min(op.k);
     // One scratch buffer for all three matrices, because taking a scratch buffer takes a noticeable
     // share of the time of a 32×32×32 GEMM. Each matrix starts at a cache-line boundary.
-    let [a_len, b_len] = [m * kc, kc * n].map(|len| len.next_multiple_of(CACHE_LINE));
+    let [a_len, b_len] =
+        [m * kc, kc * n].map(|len| len.next_multiple_of(CACHE_LINE / size_of::<f32>()));
     with_scratch(a_len + b_len + m * n, |buffer: &mut [f32]| {
         let (a, buffer) = buffer.split_at_mut(a_len);
         let (b, sums) = buffer.split_at_mut(b_len);
@@ -254,8 +255,7 @@ fn widen_matrix<H: Element<Acc = f32>>(
 /// Kernel that copies rows of `len` elements, `ld` elements apart in `x`, into the dense matrix
 /// `matrix`, and widens the elements.
 ///
-/// [`SimdKernel::run`] is safe if `x` holds all rows, and the length of `matrix` is a multiple of
-/// `len`.
+/// [`SimdKernel::run`] is safe if `x` holds all rows.
 struct Widen<'a, H> {
     x: &'a [H],
     ld: usize,
@@ -270,7 +270,8 @@ impl<H: Element<Acc = f32>> SimdKernel<f32> for Widen<'_, H> {
         let whole = len / V::WIDTH * V::WIDTH;
         for (i, row) in matrix.chunks_exact_mut(len).enumerate() {
             let (x, row) = (x.as_ptr().wrapping_add(i * ld), row.as_mut_ptr());
-            // SAFETY: loads and stores end at element `len` of a row.
+            // SAFETY: the caller guarantees that `x` holds all rows, and `row` has `len` elements. All
+            // accesses end before element `len`.
             unsafe {
                 // A constant count lets the compiler omit the masks of whole vectors.
                 for column in (0..whole).step_by(V::WIDTH) {
@@ -306,8 +307,9 @@ struct WriteBack<'a, H> {
 impl<H: Element<Acc = f32>> SimdKernel<f32> for WriteBack<'_, H> {
     #[inline(always)]
     unsafe fn run<V: SimdVector<Scalar = f32>>(self) {
-        // SAFETY: accesses end at `columns`, which is at most `ld`. Loads stay within a row of
-        // `sums`, and stores stay within a row of `c`; the caller guarantees that `c` is valid.
+        // SAFETY: accesses end at `columns`, which is at most `ld`, so loads stay within `sums`. If
+        // all rows are written as one, the rows of `c` are contiguous, too. Otherwise, stores stay
+        // within a row of `c`. The caller guarantees that `c` is valid.
         unsafe {
             let scalars = (self.alpha, self.beta);
             // Contiguous rows are written as one row.

@@ -50,7 +50,7 @@ const SHAPES: [(usize, usize, usize); 25] = [
     // Dot products with a transposed copy of `B`, and of `A`.
     (18, 6, 150),
     (4, 9, 60),
-    // A GEMM whose last column is computed as a row, if only `A` is transposed.
+    // A GEMM whose last column is computed as a row, if `A` is transposed.
     (12, 33, 70),
 ];
 

@@ -18,8 +18,9 @@ use crate::host::{
     },
 };
 
-/// Number of rows of `A` that are packed at a time if they are multiplied by only one panel of `B`.
-/// Such a panel of `A` is still in L2 when the micro-kernel reads it. MC rows may exceed L2.
+/// Largest number of rows of `A` that are packed at a time if only one panel of `B` multiplies `A`.
+/// The kernel rounds the number down to a multiple of MR. Such a panel of `A` is still in L2 when the
+/// micro-kernel reads it, but MC rows may exceed L2 (decision 56).
 const SHORT_A_ROWS: usize = 64;
 
 /// Packed GEMM `C ← α·op(A)·op(B) + β·C + bias` on the calling thread.
@@ -111,12 +112,12 @@ impl<S: SimdScalar> PackedGemm<'_, S> {
         let in_place = a_strides
             .filter(|&strides| last_block_rows >= MR && a_is_read_in_place::<S>(strides, MR, p.n));
         let (b_panel, a_panel) = split_workspace(workspace, kc, nc);
-        // A panel of `A` that is multiplied by one panel of `B` only need not be long.
+        // If only one panel of `B` multiplies `A`, short panels of `A` stay in L2, and `B` is packed
+        // no more often.
         let has_short_a = in_place.is_none() && n_blocks == 1;
         let a_rows = if has_short_a { SHORT_A_ROWS / MR * MR } else { mc };
         for row in (0..p.m).step_by(mc) {
-            let m = mc.min(p.m - row);
-            let end = row + m;
+            let end = p.m.min(row + mc);
             for i in 0..k_blocks * n_blocks {
                 // If `A` is read in place, the loop over k is the inner loop, so that the block of
                 // `C` stays in cache. If `A` is packed, the loop over k is the outer loop, so that
@@ -129,7 +130,7 @@ impl<S: SimdScalar> PackedGemm<'_, S> {
                 let (k, n) = (kc.min(p.k - start), nc.min(p.n - column));
                 b.pack(column..column + n, start..start + k, nr, b_panel);
                 let beta = if start == 0 { p.beta } else { S::one() };
-                for row in (row..row + m).step_by(a_rows) {
+                for row in (row..end).step_by(a_rows) {
                     let m = a_rows.min(end - row);
                     if in_place.is_none() && column == 0 {
                         a.pack(row..row + m, start..start + k, MR, a_panel);

@@ -315,7 +315,8 @@ unsafe fn multiply_tiles<V: SimdVector, const MR: usize>(
     debug_assert!(!streamed || p.bias.is_null(), "the bias would be added once per block of rows");
     let (kc, nc) = if streamed { (STREAMED_ROWS, STREAMED_COLUMNS) } else { (p.k, p.n) };
     let prefetches = streamed && V::HAS_32_REGISTERS;
-    let has_small_l1 = is_amd_with_small_l1();
+    let prefetches_below = streamed && !V::HAS_32_REGISTERS;
+    let has_small_l1 = prefetches_below && is_amd_with_small_l1();
     for first_column in (0..p.n).step_by(nc.max(1)) {
         let n = nc.min(p.n - first_column);
         for start in (0..p.k).step_by(kc.max(1)) {
@@ -333,7 +334,7 @@ unsafe fn multiply_tiles<V: SimdVector, const MR: usize>(
                 // SAFETY: the columns from `column` on are within the block, which is within the
                 // operands of `p`.
                 unsafe {
-                    if streamed && !V::HAS_32_REGISTERS {
+                    if prefetches_below {
                         prefetch_below::<V>(block, column, has_small_l1);
                     }
                     multiply_columns::<V, MR>(block, strides, column);

@@ -23,7 +23,7 @@ use crate::{
             kernel::half_block::HalfBlock,
             x86::{
                 bf16_pack::{PairOrder, PairSource, pack},
-                bf16_tile::{BLOCK_ROWS, TILE_K, TILE_ROW_BYTES, bf16_terms},
+                bf16_tile::{BLOCK_ROWS, TILE_K, bf16_terms},
                 vdpbf16ps,
             },
         },
@@ -132,10 +132,8 @@ impl Bf16Unit {
             Self::Amx => PairOrder::FirstLow,
             Self::Vdpbf16ps => vdpbf16ps::PAIR_ORDER,
         };
-        with_scratch(words + TILE_ROW_BYTES / 4, |scratch: &mut [f32]| {
-            let aligned_start =
-                scratch.as_ptr().align_offset(TILE_ROW_BYTES).min(TILE_ROW_BYTES / 4);
-            let (a, scratch) = scratch[aligned_start..].split_at_mut(padded_m * row_words);
+        with_scratch(words, |scratch: &mut [f32]| {
+            let (a, scratch) = scratch.split_at_mut(padded_m * row_words);
             let (b, sums) = scratch.split_at_mut(b_columns * row_words);
             for start in (0..op.k).step_by(kc) {
                 let k = kc.min(op.k - start);

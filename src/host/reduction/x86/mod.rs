@@ -27,8 +27,8 @@ pub(crate) fn sum_rows<Y>(
 }
 
 /// Returns the SIMD level at which sums of rows of `extent` elements are fastest, for `len` elements
-/// in total. On AMD's processors before Zen 5, AVX2 is faster for any number of rows that are whole
-/// blocks of 32 elements (decision 55).
+/// in total. On AMD's processors before Zen 5, AVX2 is faster for any `len` if `extent` is a multiple of
+/// 32 (decision 55).
 #[inline(always)]
 fn level(len: usize, extent: usize) -> SimdLevel {
     let level = SimdLevel::memory_bound(len);

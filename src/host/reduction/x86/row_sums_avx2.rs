@@ -22,7 +22,8 @@ pub(crate) const BLOCK: usize = VECTORS * WIDTH;
 /// Number of rows whose partial sums are reduced together. The sums of `GROUP` rows fill a vector.
 const GROUP: usize = 8;
 
-/// Number of rows whose partial sums are reduced together if fewer than [`GROUP`] rows remain.
+/// Number of rows whose partial sums are reduced together if four to seven rows remain. Fewer rows
+/// are reduced one by one.
 const SMALL_GROUP: usize = 4;
 
 /// Calls `store(Σ map(x[i·extent + j]), y[i])` for each row `i` of `extent` elements. `extent` must
@@ -150,6 +151,7 @@ fn reduce_few_rows([a, b, c, d]: [__m256; SMALL_GROUP]) -> [f32; SMALL_GROUP] {
     [sums[0], sums[2], sums[4], sums[6]]
 }
 
+/// Returns the elements of `x`.
 #[inline(always)]
 fn elements(x: __m256) -> [f32; WIDTH] {
     // SAFETY: both types have the same size, and any bit pattern is valid for both.

@@ -7,7 +7,7 @@ use crate::host::{
 use std::arch::x86_64::{_mm256_loadu_ps, _mm256_stream_ps};
 
 /// Number of `f32` elements in a cache line.
-const LINE: usize = CACHE_LINE / size_of::<f32>();
+const CACHE_LINE_LEN: usize = CACHE_LINE / size_of::<f32>();
 
 /// Number of `f32` elements in an AVX2 vector.
 const WIDTH: usize = 8;
@@ -19,8 +19,9 @@ pub(crate) fn stores_from_registers(len: usize) -> bool {
 }
 
 /// `yᵢ ← f(aᵢ, bᵢ, …)` for operands `[a, b, …]`, with non-temporal stores of 32 bytes from
-/// registers. In contrast to a loop that first stores its results in a buffer, each result takes
-/// one entry of the processor's store queue. Loads of later elements therefore start earlier.
+/// registers. A loop that first stores its results in a buffer takes several entries of the
+/// processor's store queue for 32 bytes, and this loop takes one. Loads of later elements therefore
+/// probably start earlier.
 ///
 /// # Panics
 /// Panics unless all operands are as long as `y`, and [`stores_from_registers`] returns true.
@@ -31,7 +32,8 @@ pub(crate) fn map_from_registers<const N: usize>(
     f: impl Fn([f32; N]) -> f32 + Copy,
 ) {
     assert!(stores_from_registers(y.len()), "map_from_registers: wrong SIMD level");
-    // SAFETY: the SIMD level is `Avx2`, whose features were detected.
+    // SAFETY: the current SIMD level was detected. It is `Avx2`, or `Avx512`, which includes AVX2 and
+    // FMA.
     unsafe { map_avx2(operands, y, f) }
 }
 
@@ -49,23 +51,23 @@ fn map_avx2<const N: usize>(
     };
     let first_len = y.as_ptr().align_offset(CACHE_LINE).min(y.len());
     let (first, y) = y.split_at_mut(first_len);
-    let (lines, rest) = y.as_chunks_mut::<LINE>();
+    let (lines, rest) = y.as_chunks_mut::<CACHE_LINE_LEN>();
     fill(0, first);
-    let operand_lines = operands.map(|x| x[first_len..].as_chunks::<LINE>().0);
+    let operand_lines = operands.map(|x| x[first_len..].as_chunks::<CACHE_LINE_LEN>().0);
     for (i, y) in lines.iter_mut().enumerate() {
         let x = operand_lines.map(|lines| &lines[i]);
-        let mut line = [0.0; LINE];
+        let mut line = [0.0; CACHE_LINE_LEN];
         for (j, value) in line.iter_mut().enumerate() {
             *value = f(x.map(|x| x[j]));
         }
         for (y, value) in y.as_chunks_mut::<WIDTH>().0.iter_mut().zip(line.as_chunks().0) {
             let value: &[f32; WIDTH] = value;
             // SAFETY: both vectors are 32 bytes long, and `y` is aligned to 32 bytes, because each
-            // line starts at a cache line.
+            // chunk of `lines` starts at a cache-line boundary.
             unsafe { _mm256_stream_ps(y.as_mut_ptr(), _mm256_loadu_ps(value.as_ptr())) };
         }
     }
-    fill(first_len + lines.len() * LINE, rest);
+    fill(first_len + lines.len() * CACHE_LINE_LEN, rest);
     store_fence();
 }
 

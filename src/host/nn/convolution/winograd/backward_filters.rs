@@ -33,6 +33,8 @@ impl Winograd<'_> {
         }
     }
 
+    /// Like [`accumulate_filter_gradient`](Self::accumulate_filter_gradient), for filters with the
+    /// transforms `A`.
     fn accumulate<A: Axis<TAPS, TILE>, const TAPS: usize, const TILE: usize>(
         &self,
         workers: &Workers,

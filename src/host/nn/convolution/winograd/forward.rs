@@ -47,6 +47,7 @@ impl Winograd<'_> {
         }
     }
 
+    /// Like [`convolve`](Self::convolve), for filters with the transforms `A`.
     fn convolve_with<T: Element, A: Axis<TAPS, TILE>, const TAPS: usize, const TILE: usize>(
         &self,
         workers: &Workers,
@@ -58,7 +59,7 @@ impl Winograd<'_> {
     ) -> Result<()> {
         let (filters, bias) = (cast_slice(filters), bias.map(cast_slice));
         self.with_transformed_filters::<A, TAPS, TILE>(workers, filters, |u| {
-            self.try_for_each_task(workers, x, y, activation, |workers, images, x, y| {
+            self.for_each_group_of_images(workers, x, y, activation, |workers, images, x, y| {
                 self.convolve_images::<A, TAPS, TILE>(workers, images, x, u, bias, y)
             })
         })
@@ -66,11 +67,7 @@ impl Winograd<'_> {
 
     /// Calls `body` with the transformed filters. For each output plane, these have a row for each
     /// element of a transformed filter, with one element per channel.
-    pub(crate) fn with_transformed_filters<
-        A: Axis<TAPS, TILE>,
-        const TAPS: usize,
-        const TILE: usize,
-    >(
+    fn with_transformed_filters<A: Axis<TAPS, TILE>, const TAPS: usize, const TILE: usize>(
         &self,
         workers: &Workers,
         filters: &[f32],
@@ -82,36 +79,36 @@ impl Winograd<'_> {
         })
     }
 
-    /// Calls `body(gemm_workers, images, from, to)` for each task, where `from` and `to` are the
-    /// elements of the task's `images` images. `body` writes all elements of `to`, to which the
-    /// function applies `activation`.
-    pub(crate) fn try_for_each_task<T: Element>(
+    /// Calls `body(gemm_workers, images, x, y)` for each task, where `x` and `y` are the inputs and
+    /// outputs of the task's `images` images. `body` writes all elements of `y`, to which the
+    /// function then applies `activation`.
+    fn for_each_group_of_images<T: Element>(
         &self,
         workers: &Workers,
-        from: &[T],
-        to: &mut [T],
+        x: &[T],
+        y: &mut [T],
         activation: Option<Unary<T::Acc>>,
         body: impl Fn(&Workers, usize, &[f32], &mut [f32]) -> Result<()> + Sync + Send,
     ) -> Result<()> {
-        let (from_len, to_len) = (from.len() / self.op.batch(), to.len() / self.op.batch());
+        let (image_len, output_len) = (x.len() / self.op.batch(), y.len() / self.op.batch());
         let max_tiles = self.images_per_task * self.tiles[0] * self.tiles[1];
         let tiles = max_tiles.min(self.block_tiles());
         let gemm_flops = Gemm::<f32>::new(self.outputs, tiles, self.channels).flops();
-        let task_len = self.images_per_task * to_len;
-        try_for_each_task(workers, self.op, gemm_flops, to, task_len, |workers, task, to| {
-            let images = to.len() / to_len;
-            let from = &from[task * self.images_per_task * from_len..][..images * from_len];
-            with_scratch(accumulator_len::<T>(from.len()), |from_scratch| {
-                with_scratch(accumulator_len::<T>(to.len()), |to_scratch| {
-                    let from = cast_slice(widened(from, from_scratch));
+        let task_len = self.images_per_task * output_len;
+        try_for_each_task(workers, self.op, gemm_flops, y, task_len, |workers, task, y| {
+            let images = y.len() / output_len;
+            let x = &x[task * self.images_per_task * image_len..][..images * image_len];
+            with_scratch(accumulator_len::<T>(x.len()), |x_scratch| {
+                with_scratch(accumulator_len::<T>(y.len()), |y_scratch| {
+                    let x = cast_slice(widened(x, x_scratch));
                     let mut result = Ok(());
-                    overwrite_widened(to, to_scratch, |to| {
-                        result = body(workers, images, from, cast_slice_mut(to));
+                    overwrite_widened(y, y_scratch, |y| {
+                        result = body(workers, images, x, cast_slice_mut(y));
                     });
                     result
                 })
             })?;
-            activate(workers, activation, to)
+            activate(workers, activation, y)
         })
     }
 
@@ -197,7 +194,8 @@ impl Winograd<'_> {
         let (stride, plane_len) = (self.channel_stride(), self.output[0] * self.output[1]);
         let group_len = self.outputs * plane_len;
         let planes_per_task = self.channels_per_task();
-        // Two rows of outputs for each row of tiles. Stores of LANES tiles reach past the last tile.
+        // Length of the buffer for the even rows of outputs, and of that for the odd rows: two outputs
+        // for each tile. The transform writes whole groups of LANES tiles.
         let rows_len = 2 * (self.tile_rows_per_part() * self.tiles[1]).next_multiple_of(LANES);
         for part in self.image_rows(block) {
             let y = &mut y[(part.image * self.op.groups() + group) * group_len..][..group_len];

@@ -42,13 +42,14 @@ const MAX_TILES: usize = 256;
 /// Approximate number of transformed elements in one task.
 const GRAIN: usize = 1 << 15;
 
-/// Largest number of elements of the tiles and products of a block that stay in an L2 cache of 1 MiB
-/// beside the transformed filters.
+/// Largest number of elements of the transformed tiles and the matrix products of a block that is to
+/// stay in L2: 768 KiB of a cache of 1 MiB. The rest of the cache is for the transformed filters,
+/// whose size is not checked.
 const L2_LEN: usize = 3 << 16;
 
-/// Smallest number of tiles of a block with at most [`L2_LEN`] elements. A convolution whose planes
-/// are too many for such a block has blocks of [`MAX_TILES`] tiles, because every block reads all
-/// transformed filters.
+/// Smallest number of tiles for which a block is limited to [`L2_LEN`] elements. If fewer tiles have
+/// [`L2_LEN`] elements, a block has [`MAX_TILES`] tiles, because every block reads all transformed
+/// filters.
 const MIN_L2_TILES: usize = 64;
 
 /// Smallest number of output planes of a group for which Winograd's algorithm is faster. With fewer
@@ -59,9 +60,10 @@ const MIN_OUTPUTS: usize = 32;
 /// [`MIN_OUTPUTS`].
 const MIN_CHANNELS: usize = 32;
 
-/// Smallest number of channels for which outputs of 5×5 filters are faster to compute by Winograd's
-/// algorithm. 5×5 filters save more multiplications than 3×3 filters, but the gradient of the
-/// filters transforms both operands.
+/// Smallest number of channels of a group for which outputs of 5×5 filters are computed faster by
+/// Winograd's algorithm. 5×5 filters save more multiplications than 3×3 filters, but the gradient of
+/// the filters transforms both operands. The number also applies to the gradient of images, which is
+/// a convolution whose channels are the output planes.
 const MIN_CHANNELS_OF_5_TAPS: usize = 20;
 
 /// Smallest number of tiles in the batch for which the transform of the filters pays off.

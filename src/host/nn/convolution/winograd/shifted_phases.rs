@@ -1,11 +1,13 @@
-//! Layout of a plane in which each element of consecutive tiles is contiguous.
+//! Polyphase layout of a plane for overlapping tiles: the elements at one position of all tiles are
+//! contiguous.
 //!
 //! Neighbouring tiles of `SIDE`×`SIDE` elements overlap, because they are 2 rows and 2 columns apart.
 //! The element in row `r` and column `c` of the tile in row `i` and column `j` is the plane's element
 //! in row `2·i + r` and column `2·j + c`. For each parity of the row and for each column `c`, the
 //! layout has a *region*: for each row of that parity, the elements in the columns `2·j + c` for all
-//! `j`. Row `r / 2` of the region for `r mod 2` and `c` is therefore the start of the element in row
-//! `r` and column `c` of all tiles, in the order of the tiles.
+//! `j`. Row `r / 2` of the region for `r mod 2` and `c` therefore contains the element in row `r` and
+//! column `c` of the first row of tiles. The following rows of the region contain this element of the
+//! following rows of tiles, so one load of [`LANES`] elements can span several rows of tiles.
 
 use crate::host::{
     cache::scratch::with_scratch,
@@ -76,8 +78,9 @@ impl<const SIDE: usize> ShiftedPhases<'_, SIDE> {
     /// elements `row(r)` and zeros. All calls must have the same `pad`, and rows of the same length
     /// or empty rows.
     ///
-    /// Each loop finishes all rows before the next loop reads them, because a load that overlaps
-    /// several recent stores waits until these have reached the cache.
+    /// Each loop finishes all rows before the next loop reads them. A load that overlaps several
+    /// recent stores cannot take its elements from the store queue, so it waits until the stores have
+    /// reached the cache.
     #[inline(always)]
     pub(crate) fn write<'x>(&mut self, rows: usize, pad: usize, row: impl Fn(usize) -> &'x [f32]) {
         let phase_len = self.shape.phase_len;
