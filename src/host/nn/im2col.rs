@@ -102,6 +102,10 @@ fn gather_tap<T: Element>(
     let y = &mut y[rows.start * width + columns.start..rows.end * width];
     let step = rows.stride * plane.row_stride;
     match (columns.stride, len) {
+        (1, 8) => copy_whole::<T, 8>(x, step, y, width),
+        (1, 16) => copy_whole::<T, 16>(x, step, y, width),
+        (1, 24) => copy_whole::<T, 24>(x, step, y, width),
+        (1, 32) => copy_whole::<T, 32>(x, step, y, width),
         (1, 1) => copy_runs::<T, 1>(x, step, y, width, len),
         (1, 2..=3) => copy_runs::<T, 2>(x, step, y, width, len),
         (1, 4..=7) => copy_runs::<T, 4>(x, step, y, width, len),
@@ -130,6 +134,16 @@ fn clear_outside<T: Element>(rows: TapRange, columns: TapRange, width: usize, y:
     for row in y[rows.start * width..rows.end * width].chunks_exact_mut(width) {
         row[..columns.start].fill(T::default());
         row[columns.end..].fill(T::default());
+    }
+}
+
+/// Copies runs of exactly `N` image elements like [`copy_runs`], but each element once.
+#[inline(always)]
+fn copy_whole<T: Element, const N: usize>(x: &[T], step: usize, y: &mut [T], width: usize) {
+    for (i, y) in y.chunks_mut(width).enumerate() {
+        if let (Some(x), Some(y)) = (x[i * step..].first_chunk::<N>(), y.first_chunk_mut::<N>()) {
+            *y = *x;
+        }
     }
 }
 

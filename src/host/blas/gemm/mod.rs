@@ -1,7 +1,7 @@
 //! GEMM: choice of a kernel, and division of `C` among threads.
 //!
 //! ```text
-//! gemm, gemm_batched, gemm_packed      mod.rs         check operands; scal if α = 0 or k = 0,
+//! gemm, gemm_batched, gemm_with_bias   mod.rs         check operands; scal if α = 0 or k = 0,
 //!   │                                                 gemv if C is one row or column
 //!   ▼
 //! GemmPath::choose, HalfPath::choose   dispatch.rs,   one path for the whole GEMM
@@ -51,7 +51,7 @@ use crate::{
                 args::{BatchStrides, RawGemm, convert_op},
                 indirect_packing::IndirectMatrix,
                 packing::{PackSource, SourceBlock, StridedSource},
-                unpacked::UnpackedGemm,
+                unpacked::{UnpackedGemm, unpacked_is_faster},
             },
             level1::scal,
         },
@@ -123,7 +123,7 @@ fn gemm_wide<T: Element, S: SimdScalar>(
     });
 }
 
-/// Operand `B` of [`gemm_packed`].
+/// Operand `B` of [`gemm_with_bias`].
 pub(crate) enum GemmB<'a, T> {
     /// Matrix in memory. The GEMM descriptor says whether the matrix is transposed, and gives its
     /// leading dimension.
@@ -133,13 +133,13 @@ pub(crate) enum GemmB<'a, T> {
     Indirect(&'a IndirectMatrix<'a, T>),
 }
 
-/// Computes a packed [`gemm`] of `f32` or `f64` and adds `bias[i]` to row i of `C`. `B` may be a
-/// matrix whose elements are addressed through tables of offsets.
+/// Computes a [`gemm`] of `f32` or `f64` and adds `bias[i]` to row i of `C`. An indirect `B` is always
+/// packed, and a matrix unless [`reads_b_in_place`].
 ///
 /// # Errors
 /// Returns any error from [`gemm`], and [`Error::Length`](crate::Error::Length) unless `bias` has
 /// one element for each row of `C`.
-pub(crate) fn gemm_packed<T: Element>(
+pub(crate) fn gemm_with_bias<T: Element>(
     workers: &Workers,
     op: &Gemm<T>,
     a: &[T],
@@ -157,6 +157,9 @@ pub(crate) fn gemm_packed<T: Element>(
     ) {
         let (matrix, indirect);
         let source: &dyn PackSource<S> = match b {
+            GemmB::Matrix(b) if reads_b_in_place(op, bias) => {
+                return gemm_unpacked::<T, S>(workers, op, a, b, bias, c);
+            }
             GemmB::Matrix(b) => {
                 matrix = StridedSource::for_b(op.trans_b, cast_slice::<T, S>(b), op.ldb);
                 &matrix
@@ -201,6 +204,41 @@ pub(crate) fn gemm_packed<T: Element>(
         run::<T, f32>(workers, op, a, b, bias, c);
     }
     Ok(())
+}
+
+/// Returns whether [`gemm_with_bias`] reads a matrix `B` in place. The dot kernel adds no bias, and
+/// two transposed operands require a copy of `B`.
+pub(crate) fn reads_b_in_place<T: Element>(op: &Gemm<T>, bias: Option<&[T]>) -> bool {
+    let is_supported = match (op.trans_a, op.trans_b) {
+        (_, Transpose::No) => true,
+        (Transpose::No, Transpose::Yes) => bias.is_none(),
+        (Transpose::Yes, Transpose::Yes) => false,
+    };
+    is_supported && unpacked_is_faster(op)
+}
+
+/// Computes [`gemm_with_bias`] with kernels that read `a` and `b` in place. The lengths of `a`, `b`,
+/// `bias` and `c` must have been checked, and [`reads_b_in_place`] returns true.
+fn gemm_unpacked<T: Element, S: SimdScalar>(
+    workers: &Workers,
+    op: &Gemm<T>,
+    a: &[T],
+    b: &[T],
+    bias: Option<&[T]>,
+    c: &mut [T],
+) {
+    let c = OutputTiles::new(cast_slice_mut::<T, S>(c), op.ldc);
+    for_each_part(workers, op, |part, row, column| {
+        let a = &cast_slice(a)[a_offset(op, row)..];
+        let b = &cast_slice(b)[b_offset(op, column)..];
+        let bias = bias.map_or(std::ptr::null(), |bias| cast_slice(&bias[row..]).as_ptr());
+        let (trans_a, trans_b, batch) = (op.trans_a, op.trans_b, BatchStrides::ONE);
+        let p = RawGemm::new(&convert_op::<T, S>(part), a, b, c.at(row, column));
+        let p = &RawGemm { bias, ..p };
+        // SAFETY: the caller checked the operands, so `a`, `b`, `bias` and `c` hold the operands of
+        // this part. The parts of the GEMM on different threads share no elements of `c`.
+        unsafe { S::dispatch(UnpackedGemm { trans_a, trans_b, streamed: false, p, batch }) };
+    });
 }
 
 /// Computes [`gemm`] for each GEMM of a batch. The output matrices must not overlap.

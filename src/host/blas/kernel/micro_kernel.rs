@@ -206,7 +206,8 @@ unsafe fn write_back<V: SimdVector, const MR: usize, const NR_VECTORS: usize, co
     unsafe {
         let c = p.c.wrapping_add(tile.row * p.ldc + tile.column);
         let (alpha, beta) = (V::splat(p.alpha), V::splat(p.beta));
-        if tile.rows != (0..MR) || !p.bias.is_null() {
+        let adds_bias = !p.bias.is_null();
+        if tile.rows != (0..MR) || (adds_bias && !p.beta.is_zero()) {
             return write_back_rows::<V, MR, NR_VECTORS>(p, *sums, tile, masks);
         }
         // In the modes that mask loads of `B`, mask the stores as well: a constant `is_full_width`
@@ -217,25 +218,31 @@ unsafe fn write_back<V: SimdVector, const MR: usize, const NR_VECTORS: usize, co
         };
         // The compiler unrolls branch-free loops of constant length, so sums stay in registers.
         macro_rules! for_each_sum {
-            (|$c:ident, $sum:ident, $mask:ident| $store:expr) => {
-                for (i, sums) in sums.iter().enumerate() {
+            (|$i:ident, $c:ident, $sum:ident, $mask:ident| $store:expr) => {
+                for ($i, sums) in sums.iter().enumerate() {
                     for (j, &$sum) in sums.iter().enumerate() {
-                        let ($c, $mask) = (c.wrapping_add(i * p.ldc + j * V::WIDTH), masks[j]);
+                        let ($c, $mask) = (c.wrapping_add($i * p.ldc + j * V::WIDTH), masks[j]);
                         $store
                     }
                 }
             };
         }
         match (p.beta.is_zero(), is_full_width) {
-            (true, true) => for_each_sum!(|c, sum, _mask| alpha.mul(sum).store(c)),
-            (true, false) => for_each_sum!(|c, sum, mask| alpha.mul(sum).store_masked(c, mask)),
+            (true, true) if adds_bias => for_each_sum!(|i, c, sum, _mask| {
+                alpha.mul(sum).add(V::splat(*p.bias.add(tile.row + i))).store(c)
+            }),
+            (true, false) if adds_bias => for_each_sum!(|i, c, sum, mask| {
+                alpha.mul(sum).add(V::splat(*p.bias.add(tile.row + i))).store_masked(c, mask)
+            }),
+            (true, true) => for_each_sum!(|i, c, sum, _mask| alpha.mul(sum).store(c)),
+            (true, false) => for_each_sum!(|i, c, sum, mask| alpha.mul(sum).store_masked(c, mask)),
             (false, true) => {
-                for_each_sum!(|c, sum, _mask| {
+                for_each_sum!(|i, c, sum, _mask| {
                     alpha.mul_add(sum, beta.mul(V::load(c))).store(c);
                 });
             }
             (false, false) => {
-                for_each_sum!(|c, sum, mask| {
+                for_each_sum!(|i, c, sum, mask| {
                     let scaled_c = beta.mul(V::load_masked(c, mask));
                     alpha.mul_add(sum, scaled_c).store_masked(c, mask);
                 });
@@ -244,8 +251,7 @@ unsafe fn write_back<V: SimdVector, const MR: usize, const NR_VECTORS: usize, co
     }
 }
 
-/// Like [`write_back`], but writes only the rows `tile.rows`, and adds the bias of the GEMM, if
-/// any.
+/// Like [`write_back`], but writes only the rows `tile.rows`, and supports a bias together with any β.
 ///
 /// # Safety
 /// The requirements of [`write_back`] hold.

@@ -1,23 +1,29 @@
 //! Implicit GEMM for convolution: address tables of the im2col matrix, and the images that one GEMM
 //! processes.
 //!
-//! The im2col matrix is never stored. The matrix element in row `r` (a tap of a channel) and column
-//! `p` (a position) is `x[row_offsets[r] + offset(p)]`. With padding or strides above 1, the
-//! elements of an image cannot be addressed by the sum of a row offset and a position offset. With
-//! padding or strides above 1, each image is first copied to a *frame*: a zero-padded copy of the
-//! image, split into polyphase planes. A frame is about as large as the image. A stored im2col
-//! matrix would be larger than the image by a factor of about the number of taps.
+//! The matrix element in row `r` (a tap of a channel) and column `p` (a position) is
+//! `x[row_offsets[r] + offset(p)]`. With padding or strides above 1, the elements of an image cannot
+//! be addressed by the sum of a row offset and a position offset. With padding or strides above 1,
+//! each image is first copied to a *frame*: a zero-padded copy of the image, split into polyphase
+//! planes. A frame is about as large as the image. A stored im2col matrix would be larger than the
+//! image by a factor of about the number of taps.
+//!
+//! The im2col matrix is stored only if it is small and the GEMM for filter gradients reads it in
+//! place. Then the frame is the im2col matrix.
 
 use crate::{
     element::Element,
     error::{Error, Result},
     host::{
-        blas::kernel::indirect_packing::{CopySpan, IndirectMatrix},
+        blas::{
+            gemm::{GemmB, reads_b_in_place},
+            kernel::indirect_packing::{CopySpan, IndirectMatrix},
+        },
         cache::scratch::with_scratch,
         nn::{im2col::im2col_channels, tap_range::WindowTaps},
         threads::Workers,
     },
-    op::{Convolution, SpatialAxis, Transpose, Window},
+    op::{Convolution, Gemm, SpatialAxis, Transpose, Window},
 };
 use std::ops::Range;
 
@@ -31,6 +37,9 @@ const MIN_K: usize = 384;
 
 /// Largest number of images in one GEMM.
 const MAX_IMAGES: usize = 32;
+
+/// Largest number of elements of an im2col matrix that is stored: 64 KiB of `f32`.
+const STORED_MAX_LEN: usize = 1 << 14;
 
 /// Number of frame elements above which a trial allocation checks whether the host has enough
 /// memory.
@@ -48,7 +57,9 @@ pub(crate) struct ImplicitColumns {
     /// Position ranges of the im2col operation that copies an image to its zero-padded frame, or
     /// `None` if images are read in place.
     frame_taps: Option<WindowTaps>,
-    /// Number of elements in one polyphase plane of a frame.
+    /// Whether the frame of an image is its im2col matrix.
+    is_stored: bool,
+    /// Number of elements in one polyphase plane of a frame, or in one row of a stored matrix.
     plane_len: usize,
     /// Distance in elements from one frame to the next, or from one image to the next if images are
     /// read in place.
@@ -85,9 +96,28 @@ impl ImplicitColumns {
     }
 
     /// Returns the address tables for the GEMM that computes filter gradients by sums over
-    /// positions.
+    /// positions. A small matrix is stored if the GEMM reads it in place (decision 59).
     pub(crate) fn for_filter_gradients(op: &Convolution) -> Result<Self> {
-        Self::new(op, MIN_K.div_ceil(op.window().positions().max(1)).min(MAX_IMAGES))
+        let positions = op.window().positions();
+        let columns = Self::new(op, MIN_K.div_ceil(positions.max(1)).min(MAX_IMAGES))?;
+        let gemm = Gemm::<f32>::new(columns.outputs, columns.rows(), positions)
+            .transpose(Transpose::No, Transpose::Yes);
+        let is_stored = columns.max_images == 1
+            && columns.rows() * positions <= STORED_MAX_LEN
+            && reads_b_in_place(&gemm, None);
+        Ok(if is_stored { columns.stored() } else { columns })
+    }
+
+    /// Returns the tables for frames that are the im2col matrices of their images.
+    fn stored(self) -> Self {
+        let positions = self.window.positions();
+        Self {
+            frame_taps: Some(WindowTaps::of(&self.window)),
+            is_stored: true,
+            plane_len: positions,
+            image_stride: self.rows() * positions,
+            ..self
+        }
     }
 
     fn new(op: &Convolution, max_images: usize) -> Result<Self> {
@@ -117,6 +147,7 @@ impl ImplicitColumns {
             spans_per_image: spans.len(),
             row_offsets: row_offsets(&window, &extents, channel_len),
             frame_taps: (!in_place).then(|| WindowTaps::new(&phases, &extents)),
+            is_stored: false,
             outputs: op.outputs() / groups,
             window,
             groups,
@@ -147,7 +178,7 @@ impl ImplicitColumns {
     }
 
     /// Calls `body` with the rows `rows` of the im2col matrix of `group`, or with the transpose of
-    /// these rows if `trans` is `Yes`.
+    /// these rows if `trans` is `Yes`. The rows of a stored matrix are contiguous and not transposed.
     pub(crate) fn with_columns<A: Element, R>(
         &self,
         workers: &Workers,
@@ -155,20 +186,25 @@ impl ImplicitColumns {
         trans: Transpose,
         rows: Range<usize>,
         x: &[A],
-        body: impl FnOnce(&IndirectMatrix<A>) -> R,
+        body: impl FnOnce(&GemmB<A>) -> R,
     ) -> R {
         let spans = &self.position_spans[..group.images * self.spans_per_image];
-        let rows = &self.row_offsets[rows];
+        let row_offsets = &self.row_offsets[rows.clone()];
         let Some(taps) = &self.frame_taps else {
             let start = self.image_range(group, 0).start.min(x.len());
-            return body(&IndirectMatrix::new(trans, &x[start..], rows, spans));
+            let matrix = IndirectMatrix::new(trans, &x[start..], row_offsets, spans);
+            return body(&GemmB::Indirect(&matrix));
         };
         with_scratch(group.images * self.image_stride, |frames: &mut [A]| {
             for (image, frame) in frames.chunks_exact_mut(self.image_stride.max(1)).enumerate() {
                 let x = &x[self.image_range(group, image)];
                 im2col_channels(workers, taps, x, frame, self.plane_len);
             }
-            body(&IndirectMatrix::new(trans, frames, rows, spans))
+            if self.is_stored {
+                return body(&GemmB::Matrix(&frames[rows.start * self.plane_len..]));
+            }
+            let matrix = IndirectMatrix::new(trans, frames, row_offsets, spans);
+            body(&GemmB::Indirect(&matrix))
         })
     }
 

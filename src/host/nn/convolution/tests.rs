@@ -72,6 +72,8 @@ fn cases() -> Vec<Convolution> {
         // Convolutions that have few positions per image, or padding wider than the image.
         convolution(70, 3, 7, 1, &square_axes(4, 3, 1, 0)),
         convolution(2, 2, 2, 1, &square_axes(1, 3, 2, 4)),
+        // A convolution whose filter gradient stores the im2col matrix, with groups and padding.
+        convolution(2, 6, 4, 2, &[axis(24, 3, 1, 1, 1), axis(25, 3, 1, 1, 1)]),
         // A convolution by Winograd's algorithm.
         convolution(4, 32, 32, 1, &square_axes(8, 3, 1, 1)),
         // A convolution whose im2col matrix exceeds the caches.
