@@ -46,14 +46,14 @@ fn losses<D: Device>(device: &D, pooling: PoolMethod) -> Vec<f64> {
     losses.clone()
 }
 
-/// Asserts that the losses with shaders differ from those of the CPU by less than `tolerance` times
-/// the CPU's loss.
-fn check_losses_with_shaders(pooling: PoolMethod, tolerance: f64) {
+/// Asserts that the loss of each step with shaders differs from that of the CPU by less than
+/// `tolerance(step)` times the CPU's loss.
+fn check_losses_with_shaders(pooling: PoolMethod, tolerance: impl Fn(usize) -> f64) {
     let device_losses = losses(&WgpuDevice::new().unwrap(), pooling);
     let cpu_losses = losses(&CpuDevice::new(), pooling);
     for (step, (device_loss, cpu_loss)) in device_losses.iter().zip(cpu_losses).enumerate() {
         assert!(
-            (device_loss - cpu_loss).abs() < tolerance * cpu_loss,
+            (device_loss - cpu_loss).abs() < tolerance(step) * cpu_loss,
             "step {step}: {device_loss}, on the CPU {cpu_loss}"
         );
     }
@@ -69,15 +69,16 @@ fn losses_with_four_methods_are_bit_identical_to_the_cpus() {
 /// losses still differ by only one unit in the last place, 1.2e-7.
 #[test]
 fn losses_with_average_pooling_and_shaders_agree_with_the_cpus_within_rounding() {
-    check_losses_with_shaders(PoolMethod::Ave, 1e-6);
+    check_losses_with_shaders(PoolMethod::Ave, |_| 1e-6);
 }
 
 /// Two elements of a pooling window can differ by less than their rounding errors. The maximum can
 /// then be a different element on each device, and the gradient goes to a different element. The
-/// losses are equal for 7 steps. The difference then about doubles in each step, and reaches 1.5e-5.
+/// losses are equal for 7 steps. The difference then about doubles in each step, and reaches 1.5e-5 in
+/// the last.
 #[test]
 fn losses_with_maximum_pooling_and_shaders_stay_near_the_cpus() {
-    check_losses_with_shaders(PoolMethod::Max, 1e-4);
+    check_losses_with_shaders(PoolMethod::Max, |step| if step < 9 { 1e-5 } else { 1e-4 });
 }
 
 /// After the first training steps, every kernel runs on the device, and only batches and losses are

@@ -1,7 +1,7 @@
 //! BLAS level 1: copies, updates and sums of vectors.
 //!
-//! Sums divide a vector into tasks of [`GRAIN`] elements. The order of additions is fixed: each task
-//! adds elements in [`LANES`] × [`ACCUMULATOR_ROWS`] accumulators, and a tree reduction adds the
+//! Sums divide a vector into tasks of [`GRAIN`] elements. The order of additions is fixed: each
+//! task adds elements in [`LANES`] × [`ACCUMULATOR_ROWS`] accumulators, and a tree reduction adds the
 //! accumulators. The sums of the tasks are added in task order. The portable loop [`accumulate`]
 //! defines the order of additions. For `f32` with AVX-512 or AVX2, loops of
 //! [`x86::level1`](crate::host::blas::x86::level1), whose results are bit-identical, replace
@@ -37,13 +37,13 @@ use crate::{
 };
 use num_traits::{Float, Zero};
 
-/// Number of elements that one task of a sum or of `scal` processes. The task length does not depend
-/// on the number of threads, so the order of additions does not either.
+/// Number of elements that one task of a sum processes, and the least number for a task of `scal`.
+/// The number does not depend on the number of threads, so the order of additions does not either.
 const GRAIN: usize = 1 << 17;
 
-/// Smallest number of elements that one task of a copy, `axpy` or `axpby` processes. On Zen 4, a second
-/// thread that is awake shortens `axpy` of 65,536 elements from 4.6 to 3.0 µs, or leaves it unchanged
-/// in some runs (decision 53).
+/// Smallest number of elements that one task of a copy, `axpy` or `axpby` processes. On Zen 4, a
+/// second thread that is awake shortens `axpy` of 65,536 elements from 4.8 to 3.0 µs, or saves
+/// nothing in some runs (decision 53).
 const PAIR_GRAIN: usize = 1 << 15;
 
 /// `y ← x`.

@@ -1,7 +1,7 @@
 //! GEMM: choice of a kernel, and division of `C` among threads.
 //!
 //! ```text
-//! gemm, gemm_batched, gemm_with_bias   mod.rs         check operands; scal if α = 0 or k = 0,
+//! gemm, gemm_batched, gemm_adding_bias mod.rs         check operands; scal if α = 0 or k = 0,
 //!   │                                                 gemv if C is one row or column
 //!   ▼
 //! GemmPath::choose, HalfPath::choose   dispatch.rs,   one path for the whole GEMM
@@ -123,7 +123,7 @@ fn gemm_wide<T: Element, S: SimdScalar>(
     });
 }
 
-/// Operand `B` of [`gemm_with_bias`].
+/// Operand `B` of [`gemm_adding_bias`].
 pub(crate) enum GemmB<'a, T> {
     /// Matrix in memory. The GEMM descriptor says whether the matrix is transposed, and gives its
     /// leading dimension.
@@ -139,7 +139,7 @@ pub(crate) enum GemmB<'a, T> {
 /// # Errors
 /// Returns any error from [`gemm`], and [`Error::Length`](crate::Error::Length) unless `bias` has
 /// one element for each row of `C`.
-pub(crate) fn gemm_with_bias<T: Element>(
+pub(crate) fn gemm_adding_bias<T: Element>(
     workers: &Workers,
     op: &Gemm<T>,
     a: &[T],
@@ -206,7 +206,7 @@ pub(crate) fn gemm_with_bias<T: Element>(
     Ok(())
 }
 
-/// Returns whether [`gemm_with_bias`] reads a matrix `B` in place. The dot kernel adds no bias, and
+/// Returns whether [`gemm_adding_bias`] reads a matrix `B` in place. The dot kernel adds no bias, and
 /// two transposed operands require a copy of `B`.
 pub(crate) fn reads_b_in_place<T: Element>(op: &Gemm<T>, bias: Option<&[T]>) -> bool {
     let is_supported = match (op.trans_a, op.trans_b) {
@@ -217,7 +217,7 @@ pub(crate) fn reads_b_in_place<T: Element>(op: &Gemm<T>, bias: Option<&[T]>) -> 
     is_supported && unpacked_is_faster(op)
 }
 
-/// Computes [`gemm_with_bias`] with kernels that read `a` and `b` in place. The lengths of `a`, `b`,
+/// Computes [`gemm_adding_bias`] with kernels that read `a` and `b` in place. The lengths of `a`, `b`,
 /// `bias` and `c` must have been checked, and [`reads_b_in_place`] returns true.
 fn gemm_unpacked<T: Element, S: SimdScalar>(
     workers: &Workers,

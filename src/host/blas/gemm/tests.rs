@@ -492,7 +492,7 @@ fn gemm_is_bit_identical_at_each_simd_level<T: Element>() {
             gemm_batched(workers, &op, &batch, &a, &b, &mut batched).unwrap();
             if size_of::<T>() > 2 {
                 let b = GemmB::Matrix(&b);
-                gemm_with_bias(workers, &op, &a, &b, Some(&bias), &mut with_bias).unwrap();
+                gemm_adding_bias(workers, &op, &a, &b, Some(&bias), &mut with_bias).unwrap();
             }
             (bits(&batched), bits(&with_bias))
         };
@@ -549,11 +549,11 @@ fn indirect_gemm_is_exact<S: SimdScalar>() {
             }
             let check = |workers: &Workers| {
                 let mut c = c0.clone();
-                gemm_with_bias(workers, &op, &a, &GemmB::Indirect(&b), None, &mut c).unwrap();
+                gemm_adding_bias(workers, &op, &a, &GemmB::Indirect(&b), None, &mut c).unwrap();
                 assert_eq!(wide(&c), expected, "{op:?}");
                 for b in [GemmB::Indirect(&b), GemmB::Matrix(&matrix)] {
                     let mut c = c0.clone();
-                    gemm_with_bias(workers, &op, &a, &b, Some(&bias), &mut c).unwrap();
+                    gemm_adding_bias(workers, &op, &a, &b, Some(&bias), &mut c).unwrap();
                     assert_eq!(wide(&c), c_with_bias, "{op:?}");
                 }
             };

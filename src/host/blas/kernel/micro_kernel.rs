@@ -251,7 +251,8 @@ unsafe fn write_back<V: SimdVector, const MR: usize, const NR_VECTORS: usize, co
     }
 }
 
-/// Like [`write_back`], but writes only the rows `tile.rows`, and supports a bias together with any β.
+/// Like [`write_back`], but writes only the rows `tile.rows`, and supports a bias together with any
+/// β.
 ///
 /// # Safety
 /// The requirements of [`write_back`] hold.

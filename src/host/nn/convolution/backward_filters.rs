@@ -5,7 +5,7 @@ use crate::{
     element::{Element, is_same},
     error::Result,
     host::{
-        blas::gemm::{gemm_with_bias, partition::PACK_COST},
+        blas::gemm::{gemm_adding_bias, partition::PACK_COST},
         cache::scratch::with_scratch,
         nn::convolution::{
             depthwise::Depthwise,
@@ -187,7 +187,7 @@ fn multiply<A: Element<Acc = A> + Float>(
     columns.with_gathered_outputs(images, dy, |dy, ld| {
         columns.with_columns(workers, images, Transpose::Yes, rows, x, |columns| {
             let op = op.leading_dims(ld, op.ldb, n);
-            gemm_with_bias(workers, &op, dy, columns, None, sums)
+            gemm_adding_bias(workers, &op, dy, columns, None, sums)
         })
     })
 }

@@ -4,7 +4,7 @@ use crate::{
     element::{Element, is_same},
     error::Result,
     host::{
-        blas::gemm::{GemmB, gemm_with_bias},
+        blas::gemm::{GemmB, gemm_adding_bias},
         cache::scratch::with_scratch,
         nn::convolution::{
             implicit_gemm::{ImageGroup, ImplicitColumns},
@@ -73,9 +73,9 @@ fn multiply<A: Element<Acc = A> + Float>(
     let op = Gemm::<A>::new(m, n, k);
     let bias = bias.map(|bias| &bias[images.group * m..][..m]);
     let gemm = |y: &mut [A]| match columns.image_as_columns(images, x) {
-        Some(x) => gemm_with_bias(workers, &op, filters, &GemmB::Matrix(x), bias, y),
+        Some(x) => gemm_adding_bias(workers, &op, filters, &GemmB::Matrix(x), bias, y),
         None => columns.with_columns(workers, images, Transpose::No, 0..k, x, |columns| {
-            gemm_with_bias(workers, &op, filters, columns, bias, y)
+            gemm_adding_bias(workers, &op, filters, columns, bias, y)
         }),
     };
     if let Some(output) = columns.output_mut(images, y) {

@@ -3,10 +3,10 @@
 //!
 //! The matrix element in row `r` (a tap of a channel) and column `p` (a position) is
 //! `x[row_offsets[r] + offset(p)]`. With padding or strides above 1, the elements of an image cannot
-//! be addressed by the sum of a row offset and a position offset. With padding or strides above 1,
-//! each image is first copied to a *frame*: a zero-padded copy of the image, split into polyphase
-//! planes. A frame is about as large as the image. A stored im2col matrix would be larger than the
-//! image by a factor of about the number of taps.
+//! be addressed by the sum of a row offset and a position offset. Each image is then first copied to
+//! a *frame*: a zero-padded copy of the image, split into polyphase planes. A frame is about as large
+//! as the image. A stored im2col matrix would be larger than the image by a factor of about the
+//! number of taps.
 //!
 //! The im2col matrix is stored only if it is small and the GEMM for filter gradients reads it in
 //! place. Then the frame is the im2col matrix.
@@ -178,7 +178,8 @@ impl ImplicitColumns {
     }
 
     /// Calls `body` with the rows `rows` of the im2col matrix of `group`, or with the transpose of
-    /// these rows if `trans` is `Yes`. The rows of a stored matrix are contiguous and not transposed.
+    /// these rows if `trans` is `Yes`. A stored matrix is not transposed; the GEMM's descriptor must
+    /// say that it is the transpose of `B`.
     pub(crate) fn with_columns<A: Element, R>(
         &self,
         workers: &Workers,
