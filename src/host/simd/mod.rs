@@ -12,8 +12,9 @@
 //! - [`vector`] defines the SIMD vector trait, and implements this trait portably for an array.
 //!   `x86::vector` implements the SIMD vector trait for AVX-512 and AVX2 registers, and
 //!   `aarch64::vector` for NEON registers.
+//! - [`lanes`] transposes planes to vectors with one element of each of sixteen planes, and back.
 //! - [`dispatch`] runs the kernels that are generic over the SIMD vector trait, which are GEMM,
-//!   packing and col2im.
+//!   packing, col2im and the functions of [`lanes`].
 //!
 //! Results are bit-identical at all SIMD levels, except for matrix products at the level
 //! `WithoutFma`. Kernels run at `WithoutFma` if the processor lacks FMA and the user does not limit
@@ -26,6 +27,7 @@ pub(crate) mod dispatch;
 pub(crate) mod fma;
 #[cfg(feature = "report")]
 pub(crate) mod fma_rate;
+pub(crate) mod lanes;
 pub(crate) mod level;
 pub(crate) mod limit;
 pub(crate) mod vector;

@@ -106,7 +106,7 @@ pub(crate) fn by_gemm<T: Element>(
     dfilters: &mut [T],
 ) -> Result<()> {
     if const { is_same::<T, f32>() }
-        && let Some(winograd) = Winograd::if_filter_gradient_is_faster(op)
+        && let Some(winograd) = Winograd::if_faster(op)
     {
         return winograd.accumulate_filter_gradient(
             workers,

@@ -2,7 +2,7 @@
 //! filters, or by a GEMM followed by `col2im`.
 
 use crate::{
-    element::Element,
+    element::{Element, is_same},
     error::Result,
     host::{
         blas::gemm::gemm,
@@ -12,6 +12,7 @@ use crate::{
             convolution::{
                 forward,
                 schedule::{task_workers, try_for_each_task},
+                winograd::Winograd,
             },
             tap_range::WindowTaps,
         },
@@ -46,7 +47,14 @@ pub(crate) fn by_gemm<T: Element>(
             flip_filters(task_workers(workers, op), op, filters, flipped);
             forward::by_gemm(workers, &flipped_op, dy, flipped, None, None, dx)
         }),
-        None => by_columns(workers, op, filters, dy, dx),
+        None => {
+            if const { is_same::<T::Acc, f32>() }
+                && let Some(winograd) = Winograd::if_input_gradient_is_faster(op)
+            {
+                return winograd.convolve_backward_input(workers, filters, dy, dx);
+            }
+            by_columns(workers, op, filters, dy, dx)
+        }
     }
 }
 

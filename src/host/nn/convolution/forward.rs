@@ -29,7 +29,7 @@ pub(crate) fn by_gemm<T: Element>(
     y: &mut [T],
 ) -> Result<()> {
     if const { is_same::<T::Acc, f32>() }
-        && let Some(winograd) = Winograd::if_outputs_are_faster(op)
+        && let Some(winograd) = Winograd::if_faster(op)
     {
         return winograd.convolve(workers, x, filters, bias, activation, y);
     }

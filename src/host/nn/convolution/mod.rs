@@ -12,12 +12,13 @@
 //!   image is first copied to a padded polyphase layout. If images have few positions, several
 //!   images share one GEMM.
 //! - `winograd` computes convolutions with 3×3 or 5×5 filters and a stride of 1 by 16 or 36 smaller
-//!   GEMMs of transformed tiles, if these are faster than the implicit GEMM. `forward` calls
-//!   `winograd` for all types with the accumulator `f32`, and `backward_filters` only for `f32`.
-//! - `backward_input` runs `forward` on `dy` with flipped filters. With a stride above 1, or if the
-//!   image is much larger than the output, a GEMM instead computes the gradient of the im2col
-//!   matrix in blocks of channels. `col2im` adds each block of the im2col matrix's gradient to the
-//!   image.
+//!   GEMMs of transformed tiles, if these are faster than the implicit GEMM. `forward` and
+//!   `backward_input` call `winograd` for all types with the accumulator `f32`, and
+//!   `backward_filters` only for `f32`.
+//! - `backward_input` runs `forward` on `dy` with flipped filters. If the image is much larger than
+//!   the output, `winograd` computes the gradient where it can. Otherwise, and with a stride above 1,
+//!   a GEMM computes the gradient of the im2col matrix in blocks of channels. `col2im` adds each
+//!   block of the im2col matrix's gradient to the image.
 //! - `backward_filters` multiplies `dy` by the transposed im2col matrix, and distributes the rows
 //!   of the im2col matrix among threads. If the im2col matrix has few rows, the batch is also split
 //!   into at most eight parts, whose partial sums are added in order.

@@ -8,39 +8,48 @@
 //! ```text
 //! U = G·g·Gᵀ     elements of a filter g of 3×3 or 5×5 taps     transform_filters
 //! V = Bᵀ·d·B     elements of a tile d of 4×4 or 6×6 elements   transform_images
-//! M = Σ U ⊙ V    sum over the channels: matrix products        gemm
+//! M = Σ U ⊙ V    sum over the channels: matrix products        multiply
 //! y = Aᵀ·M·A     2×2 outputs                                   transform_products
 //! ```
 //!
 //! The gradient of the filters takes the transposed steps in reverse order: `dM = A·dy·Aᵀ`, then
 //! the matrix products `dU = Σ dM ⊙ V`, summed over the tiles, then `dg = Gᵀ·dU·G`. The gradient
-//! of the images is a convolution with flipped filters.
+//! of the images is a convolution with flipped filters. If the images are much larger than the
+//! outputs, the gradient takes the transposed steps instead: `dM`, then the matrix products
+//! `dV = Σ U ⊙ dM`, summed over the output planes, then `dd = B·dV·Bᵀ`, added to the images.
 //!
 //! A *block* consists of consecutive rows of tiles, of one image or of all images of a task. The
 //! blocks depend on shapes alone, so results are bit-identical for any number of threads.
 //!
+//! A transform processes the same tile of sixteen channels, or of sixteen output planes, at a time. A
+//! transformed block consists of one matrix for each element of a tile. The matrix has a row for each
+//! tile, and a column for each channel or output plane.
+//!
 //! - `transform` computes the transforms of sixteen tiles or filters at a time.
-//! - `shifted_phases` is the layout from which the transforms read tiles of a plane.
-//! - `tiles` transforms the tiles of images and output gradients.
-//! - `forward` computes outputs, and `backward_filters` the gradient of the filters.
+//! - `panels` is the layout of the matrices, and multiplies them.
+//! - `tiles` transforms the tiles of images and output gradients, and `filters` the filters.
+//! - `forward` computes outputs, `backward_filters` the gradient of the filters, and `backward_input`
+//!   the gradient of images that are larger than the outputs.
 
 pub(crate) mod backward_filters;
+pub(crate) mod backward_input;
+pub(crate) mod filters;
 pub(crate) mod forward;
-pub(crate) mod shifted_phases;
+pub(crate) mod panels;
 pub(crate) mod tiles;
 pub(crate) mod transform;
 
 use crate::{
-    host::nn::convolution::winograd::transform::{LANES, Lanes},
+    host::{
+        nn::convolution::winograd::panels::Panels,
+        simd::lanes::{LANES, Lanes},
+    },
     op::{Convolution, SpatialAxis},
 };
 use std::ops::Range;
 
 /// Largest number of tiles in a block, unless a single row of tiles has more.
 const MAX_TILES: usize = 256;
-
-/// Approximate number of transformed elements in one task.
-const GRAIN: usize = 1 << 15;
 
 /// Largest number of elements of the transformed tiles and the matrix products of a block that is to
 /// stay in L2: 768 KiB of a cache of 1 MiB. The rest of the cache is for the transformed filters,
@@ -50,21 +59,12 @@ const L2_LEN: usize = 3 << 16;
 /// Smallest number of tiles for which a block is limited to [`L2_LEN`] elements. If fewer tiles have
 /// [`L2_LEN`] elements, a block has [`MAX_TILES`] tiles, because every block reads all transformed
 /// filters.
-const MIN_L2_TILES: usize = 64;
+const MIN_L2_TILES: usize = 32;
 
-/// Smallest number of output planes of a group for which Winograd's algorithm is faster. With fewer
-/// planes, the transforms take as long as the saved multiplications.
-const MIN_OUTPUTS: usize = 32;
-
-/// Smallest number of channels of a group for which Winograd's algorithm is faster, like
-/// [`MIN_OUTPUTS`].
-const MIN_CHANNELS: usize = 32;
-
-/// Smallest number of channels of a group for which outputs of 5×5 filters are computed faster by
-/// Winograd's algorithm. 5×5 filters save more multiplications than 3×3 filters, but the gradient of
-/// the filters transforms both operands. The number also applies to the gradient of images, which is
-/// a convolution whose channels are the output planes.
-const MIN_CHANNELS_OF_5_TAPS: usize = 20;
+/// Smallest number of channels, and of output planes, of a group for which Winograd's algorithm is
+/// faster. With fewer planes, the transforms have unused lanes and take as long as the saved
+/// multiplications.
+const MIN_PLANES: usize = LANES;
 
 /// Smallest number of tiles in the batch for which the transform of the filters pays off.
 const MIN_TILES: usize = 64;
@@ -97,29 +97,37 @@ struct ImageRows {
 }
 
 impl<'a> Winograd<'a> {
-    /// Returns the geometry of `op` if Winograd's algorithm computes outputs faster than implicit
-    /// GEMM.
-    pub(crate) fn if_outputs_are_faster(op: &'a Convolution) -> Option<Self> {
-        let min_channels = |taps| if taps == 5 { MIN_CHANNELS_OF_5_TAPS } else { MIN_CHANNELS };
-        Self::new(op).filter(|winograd| winograd.is_faster(min_channels(winograd.taps)))
+    /// Returns the geometry of `op` if the transposed steps of Winograd's algorithm compute the
+    /// gradient of the images faster than a GEMM and `col2im`.
+    pub(crate) fn if_input_gradient_is_faster(op: &'a Convolution) -> Option<Self> {
+        Self::if_faster(op).filter(|winograd| {
+            let [rows, columns] = winograd.input;
+            let is_larger = rows >= winograd.output[0] && columns >= winograd.output[1];
+            is_larger && winograd.blocks_have_whole_images()
+        })
     }
 
-    /// Returns the geometry of `op` if Winograd's algorithm computes the gradient of the filters
-    /// faster than implicit GEMM.
-    pub(crate) fn if_filter_gradient_is_faster(op: &'a Convolution) -> Option<Self> {
-        Self::new(op).filter(|winograd| winograd.is_faster(MIN_CHANNELS))
+    /// Returns whether each block contains all tiles of its images.
+    fn blocks_have_whole_images(&self) -> bool {
+        self.rows_per_block >= self.tiles[0]
     }
 
-    fn is_faster(&self, min_channels: usize) -> bool {
+    /// Returns the geometry of `op` if Winograd's algorithm computes the outputs and the gradient of
+    /// the filters faster than implicit GEMM.
+    pub(crate) fn if_faster(op: &'a Convolution) -> Option<Self> {
+        Self::new(op).filter(Self::is_faster)
+    }
+
+    fn is_faster(&self) -> bool {
         let tiles = self.tiles[0] * self.tiles[1];
         let outputs = self.output[0] * self.output[1];
         // If a plane has an odd number of rows or columns of outputs, the last tiles compute outputs
-        // outside the plane. These must be less than a sixth of the computed outputs.
-        self.channels >= min_channels
-            && self.outputs >= MIN_OUTPUTS
+        // outside the plane. These must be less than a fifth of the computed outputs.
+        self.channels >= MIN_PLANES
+            && self.outputs >= MIN_PLANES
             && self.op.batch() * tiles >= MIN_TILES
             && self.tiles[1] <= MAX_TILES
-            && 5 * 4 * tiles < 6 * outputs
+            && 4 * 4 * tiles < 5 * outputs
     }
 
     /// Returns the geometry of `op`, or `None` unless `op` has 3×3 or 5×5 taps, a stride and a
@@ -140,7 +148,8 @@ impl<'a> Winograd<'a> {
         }
         let tiles = output.map(|len| len.div_ceil(2));
         let (channels, outputs) = (op.window().channels() / groups, op.outputs() / groups);
-        let max_tiles = match L2_LEN / ((channels + outputs) * (taps + 1) * (taps + 1)) {
+        let row_len = channels.next_multiple_of(LANES) + outputs.next_multiple_of(LANES);
+        let max_tiles = match L2_LEN / (row_len * (taps + 1) * (taps + 1)) {
             ..MIN_L2_TILES => MAX_TILES,
             l2_tiles => l2_tiles.min(MAX_TILES),
         };
@@ -191,43 +200,44 @@ impl<'a> Winograd<'a> {
         self.rows_per_block * self.tiles[1]
     }
 
-    /// Returns the largest number of rows of tiles of a block that lie in one image.
-    fn tile_rows_per_part(&self) -> usize {
-        self.tiles[0].min(self.rows_per_block)
-    }
-
     /// Returns the number of elements of a transformed tile or filter.
     fn tile_len(&self) -> usize {
         (self.taps + 1) * (self.taps + 1)
     }
 
-    /// Returns the distance in elements between the rows of a channel in a block of transformed
-    /// tiles. A store of [`LANES`] elements that starts at a tile of one row never reaches the next
-    /// row.
-    fn tile_stride(&self) -> usize {
-        (self.block_tiles() + LANES - 1).next_multiple_of(LANES)
+    /// Returns the layout of a block with a row for each tile and a column for each channel.
+    fn channel_panels(&self) -> Panels {
+        Panels::single(self.block_tiles(), self.channels)
     }
 
-    /// Returns the distance in elements between channels in a block of transformed tiles.
-    fn channel_stride(&self) -> usize {
-        self.tile_len() * self.tile_stride() + LANES
-    }
-
-    /// Returns the distance in elements between output planes in the transformed filters.
-    fn filter_stride(&self) -> usize {
-        self.tile_len() * self.channels + LANES
-    }
-
-    /// Returns the number of channels in one task of a transform.
-    fn channels_per_task(&self) -> usize {
-        (GRAIN / self.channel_stride()).max(1)
+    /// Returns the layout of a block with a row for each tile and a column for each output plane.
+    fn output_panels(&self) -> Panels {
+        Panels::single(self.block_tiles(), self.outputs)
     }
 }
 
-/// Returns the [`LANES`] elements of `x` that start at `start`.
+/// Returns the tiles of [`LANES`] columns: from each matrix, whose distance is `stride`, the elements
+/// from `at` on.
 #[inline(always)]
-fn lanes(x: &[f32], start: usize) -> &Lanes {
-    x[start..start + LANES].try_into().expect("a slice of LANES elements")
+fn tile_at<const TILE: usize>(
+    matrices: &[f32],
+    stride: usize,
+    at: usize,
+) -> [[&Lanes; TILE]; TILE] {
+    let mut tile = [[&[0.0; LANES]; TILE]; TILE];
+    for (i, elements) in tile.as_flattened_mut().iter_mut().enumerate() {
+        let start = i * stride + at;
+        *elements = matrices[start..start + LANES].try_into().expect("a slice of LANES elements");
+    }
+    tile
+}
+
+/// Returns the sums of the elements of `a` and `b`.
+#[inline(always)]
+fn sum(a: &Lanes, b: &Lanes) -> Lanes {
+    let mut sum = *a;
+    sum.iter_mut().zip(b).for_each(|(sum, b)| *sum += b);
+    sum
 }
 
 #[cfg(test)]

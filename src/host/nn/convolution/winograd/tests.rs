@@ -55,39 +55,80 @@ fn cases_of_5_taps() -> Vec<Convolution> {
     ]
 }
 
-/// Returns `y`, `dfilters` and the sums of their terms' magnitudes, by the definition in `f64`.
-fn definition(op: &Convolution, x: &[f32], filters: &[f32], dy: &[f32]) -> [Vec<f64>; 4] {
+/// Result of a convolution by its definition in `f64`, and for each element the sum of the magnitudes
+/// of its terms.
+#[derive(Clone)]
+struct Sums {
+    values: Vec<f64>,
+    sizes: Vec<f64>,
+}
+
+impl Sums {
+    fn zeros(len: usize) -> Self {
+        Self { values: vec![0.0; len], sizes: vec![0.0; len] }
+    }
+
+    fn add(&mut self, at: usize, term: f64) {
+        self.values[at] += term;
+        self.sizes[at] += term.abs();
+    }
+
+    fn max_size(&self) -> f64 {
+        self.sizes.iter().fold(0.0, |most: f64, &size| most.max(size))
+    }
+}
+
+/// Returns `y`, `dfilters` and `dx` by the definition in `f64`.
+fn definition(op: &Convolution, x: &[f32], filters: &[f32], dy: &[f32]) -> [Sums; 3] {
     let (x, filters, dy) = (wide(x), wide(filters), wide(dy));
-    let [mut y, mut y_sizes] = [vec![0.0; dy.len()], vec![0.0; dy.len()]];
-    let [mut df, mut df_sizes] = [vec![0.0; filters.len()], vec![0.0; filters.len()]];
+    let [mut y, mut df, mut dx] = [dy.len(), filters.len(), x.len()].map(Sums::zeros);
     {
         // Slices, because indexing a vector is a call in an unoptimized build.
         let (x, filters, dy) = (&x[..], &filters[..], &dy[..]);
-        let (y, y_sizes) = (&mut y[..], &mut y_sizes[..]);
-        let (df, df_sizes) = (&mut df[..], &mut df_sizes[..]);
         for_each_product(op, |i, j, k| {
-            y[k] += x[i] * filters[j];
-            y_sizes[k] += (x[i] * filters[j]).abs();
-            df[j] += x[i] * dy[k];
-            df_sizes[j] += (x[i] * dy[k]).abs();
+            y.add(k, x[i] * filters[j]);
+            df.add(j, x[i] * dy[k]);
+            dx.add(i, filters[j] * dy[k]);
         });
     }
-    [y, y_sizes, df, df_sizes]
+    [y, df, dx]
 }
 
-/// Returns `y` and `dfilters` as computed by Winograd's algorithm.
+/// Names of the results of [`by_winograd`].
+const RESULTS: [&str; 3] = ["y", "dfilters", "dx"];
+
+/// Returns `y`, `dfilters` and `dx` as computed by Winograd's algorithm. `dx` is `None` for images of
+/// more than one block.
 fn by_winograd(
     workers: &Workers,
     op: &Convolution,
     x: &[f32],
     filters: &[f32],
     dy: &[f32],
-) -> [Vec<f32>; 2] {
+) -> [Option<Vec<f32>>; 3] {
     let winograd = Winograd::new(op).unwrap();
     let (mut y, mut df) = (nan(op.output_len()), vec![0.0; op.filter_len()]);
     winograd.convolve(workers, x, filters, None, None, &mut y).unwrap();
     winograd.accumulate_filter_gradient(workers, x, dy, &mut df).unwrap();
-    [y, df]
+    let dx = winograd.blocks_have_whole_images().then(|| {
+        let mut dx = nan(op.input_len());
+        winograd.convolve_backward_input(workers, filters, dy, &mut dx).unwrap();
+        dx
+    });
+    [Some(y), Some(df), dx]
+}
+
+/// Calls `check(name, got, expected)` for each result that [`by_winograd`] returned.
+fn for_each_result(
+    got: &[Option<Vec<f32>>; 3],
+    expected: &[Sums; 3],
+    check: impl Fn(&str, &[f32], &Sums),
+) {
+    for ((name, got), expected) in RESULTS.iter().zip(got).zip(expected) {
+        if let Some(got) = got {
+            check(name, got, expected);
+        }
+    }
 }
 
 /// The only factors of the transforms of 3×3 taps are ½ and ¼, so results of small integers are
@@ -98,11 +139,12 @@ fn winograd_of_3_taps_is_exact_for_integers_at_every_simd_level() {
         let x = integers(1, op.input_len());
         let filters = integers(2, op.filter_len());
         let dy = integers(3, op.output_len());
-        let [expected_y, _, expected_df, _] = definition(&op, &x, &filters, &dy);
+        let expected = definition(&op, &x, &filters, &dy);
         with_each_simd_level(|| {
-            let [y, df] = by_winograd(&Workers::sequential(), &op, &x, &filters, &dy);
-            assert_eq!(wide(&y), expected_y, "y of {op:?}");
-            assert_eq!(wide(&df), expected_df, "dfilters of {op:?}");
+            let got = by_winograd(&Workers::sequential(), &op, &x, &filters, &dy);
+            for_each_result(&got, &expected, |name, got, expected| {
+                assert_eq!(wide(got), expected.values, "{name} of {op:?}");
+            });
         });
     }
 }
@@ -123,6 +165,22 @@ fn winograd_is_bit_identical_on_any_number_of_threads_and_at_every_level_with_fm
     }
 }
 
+/// Returns a bound of the sum of the magnitudes of the terms of an element of `dx`, which counts all
+/// taps of the filters: the transposed steps combine them even if most reach only the padding.
+fn max_dx_size(op: &Convolution, filters: &[f32], dy: &[f32]) -> f64 {
+    let taps = op.window().taps();
+    let channels = op.window().channels() / op.groups();
+    let outputs = op.outputs() / op.groups();
+    let sizes = filters.chunks(channels * outputs * taps).flat_map(|filters| {
+        (0..channels).map(move |channel| {
+            let filters = filters.chunks(taps).skip(channel).step_by(channels);
+            filters.flatten().map(|&tap| f64::from(tap).abs()).sum::<f64>()
+        })
+    });
+    let max = |values: &mut dyn Iterator<Item = f64>| values.fold(0.0, f64::max);
+    max(&mut { sizes }) * max(&mut dy.iter().map(|&dy| f64::from(dy).abs()))
+}
+
 /// The error of 5×5 taps must stay below the bound of the direct algorithm for convolutions with few
 /// terms too.
 #[test]
@@ -131,17 +189,18 @@ fn winograd_of_5_taps_agrees_with_f64_at_every_simd_level() {
         let x = fractions(1, op.input_len());
         let filters = fractions(2, op.filter_len());
         let dy = fractions(3, op.output_len());
-        let [y, y_sizes, df, df_sizes] = definition(&op, &x, &filters, &dy);
+        let expected = definition(&op, &x, &filters, &dy);
+        let max_dx_size = max_dx_size(&op, &filters, &dy);
         with_each_simd_level(|| {
-            let [got_y, got_df] = by_winograd(&Workers::sequential(), &op, &x, &filters, &dy);
-            let [most_y, most_df] =
-                [&y_sizes, &df_sizes].map(|s| s.iter().fold(0.0f64, |most, &s| most.max(s)));
-            for (got, expected, most) in [(got_y, &y, most_y), (got_df, &df, most_df)] {
-                for (got, expected) in got.iter().zip(expected) {
+            let got = by_winograd(&Workers::sequential(), &op, &x, &filters, &dy);
+            for_each_result(&got, &expected, |name, got, expected| {
+                let most = if name == "dx" { max_dx_size } else { expected.max_size() };
+                for (got, expected) in got.iter().zip(&expected.values) {
                     let error = (f64::from(*got) - expected).abs();
-                    assert!(error <= 25.0 * 2f64.powi(-24) * most, "{op:?}: {error:e} of {most}");
+                    let is_close = error <= 25.0 * 2f64.powi(-24) * most;
+                    assert!(is_close, "{name} of {op:?}: {error:e} of {most}");
                 }
-            }
+            });
         });
     }
 }
@@ -163,21 +222,19 @@ fn errors_of_winograd_stay_below_a_quarter_of_the_bound_of_the_direct_algorithm(
         // ReLU sets half of the operands to zero.
         let rectified: Vec<f32> = signed.iter().map(|x| x.max(0.0)).collect();
         for x in [signed, rectified] {
-            let [y, y_sizes, df, df_sizes] = definition(&op, &x, &filters, &dy);
-            let [got_y, got_df] = by_winograd(&Workers::sequential(), &op, &x, &filters, &dy);
-            let max_error = |got: &[f32], expected: &[f64], sizes: &[f64]| {
-                let errors = got.iter().zip(expected).zip(sizes);
-                errors.fold(0.0, |max: f64, ((got, expected), size)| {
+            let expected = definition(&op, &x, &filters, &dy);
+            let [y, df, _] = by_winograd(&Workers::sequential(), &op, &x, &filters, &dy);
+            let terms_of_y = op.window().column_rows() / op.groups();
+            let terms_of_df = op.batch() * op.window().positions();
+            for_each_result(&[y, df, None], &expected, |name, got, expected| {
+                let terms = if name == "y" { terms_of_y } else { terms_of_df };
+                let errors = got.iter().zip(&expected.values).zip(&expected.sizes);
+                let error = errors.fold(0.0, |max: f64, ((got, expected), size)| {
                     max.max((f64::from(*got) - expected).abs() / size)
-                })
-            };
-            let rounding = 2f64.powi(-24);
-            let terms = op.window().column_rows() / op.groups();
-            let error = max_error(&got_y, &y, &y_sizes);
-            assert!(error < 0.25 * terms as f64 * rounding, "y of {op:?}: {error:e}");
-            let terms = op.batch() * op.window().positions();
-            let error = max_error(&got_df, &df, &df_sizes);
-            assert!(error < 0.25 * terms as f64 * rounding, "dfilters of {op:?}: {error:e}");
+                });
+                let bound = 0.25 * terms as f64 * 2f64.powi(-24);
+                assert!(error < bound, "{name} of {op:?}: {error:e}");
+            });
         }
     }
 }
@@ -198,8 +255,8 @@ fn nan_and_infinity_affect_only_outputs_whose_windows_contain_them() {
             for special in [f32::NAN, f32::INFINITY, 3.0] {
                 let mut x = vec![0.0; op.input_len()];
                 x[at] = special;
-                let [y, _] = by_winograd(&Workers::sequential(), &op, &x, &filters, &dy);
-                for (y, &in_window) in y.iter().zip(&in_window) {
+                let [y, ..] = by_winograd(&Workers::sequential(), &op, &x, &filters, &dy);
+                for (y, &in_window) in y.unwrap().iter().zip(&in_window) {
                     assert_eq!(*y != 0.0, in_window, "{special} at {at}");
                     assert_eq!(y.is_finite(), !in_window || special.is_finite());
                 }
@@ -210,19 +267,20 @@ fn nan_and_infinity_affect_only_outputs_whose_windows_contain_them() {
 
 #[test]
 fn the_choice_depends_on_channels_outputs_and_tiles() {
-    let is_chosen = |op: &Convolution| Winograd::if_filter_gradient_is_faster(op).is_some();
+    let is_chosen = |op: &Convolution| Winograd::if_faster(op).is_some();
     assert!(is_chosen(&convolution(3, [10, 256, 384, 1], [13, 13], [1, 1])));
     assert!(is_chosen(&convolution(3, [10, 384, 256, 2], [13, 13], [1, 1])));
     assert!(is_chosen(&convolution(3, [4, 32, 32, 1], [8, 8], [1, 1])));
     assert!(is_chosen(&convolution(5, [10, 96, 256, 2], [27, 27], [2, 2])));
     assert!(is_chosen(&convolution(5, [10, 32, 96, 1], [28, 28], [2, 2])));
     let lenet = convolution(5, [64, 20, 50, 1], [12, 12], [0, 0]);
-    assert!(Winograd::if_outputs_are_faster(&lenet).is_some());
-    assert!(!is_chosen(&lenet));
+    assert!(is_chosen(&lenet) && Winograd::if_input_gradient_is_faster(&lenet).is_some());
     assert!(!is_chosen(&convolution(5, [10, 48, 128, 1], [7, 7], [2, 2])));
+    assert!(is_chosen(&convolution(3, [10, 16, 64, 1], [13, 13], [1, 1])));
+    assert!(is_chosen(&convolution(3, [10, 64, 16, 1], [9, 9], [1, 1])));
     // Too few channels, output planes or tiles, or tiles a quarter of whose outputs is unused.
-    assert!(!is_chosen(&convolution(3, [10, 16, 64, 1], [13, 13], [1, 1])));
-    assert!(!is_chosen(&convolution(3, [10, 64, 16, 1], [13, 13], [1, 1])));
+    assert!(!is_chosen(&convolution(3, [10, 15, 64, 1], [13, 13], [1, 1])));
+    assert!(!is_chosen(&convolution(3, [10, 64, 15, 1], [13, 13], [1, 1])));
     assert!(!is_chosen(&convolution(3, [1, 256, 384, 1], [13, 13], [1, 1])));
     assert!(!is_chosen(&convolution(3, [10, 192, 384, 1], [7, 7], [1, 1])));
     for changed in [

@@ -1,19 +1,20 @@
 //! Transforms of planes into blocks of tiles.
-//!
-//! In a block, each channel has one row for each element of a transformed tile. A row has one
-//! column per tile, so the matrix products of a block read and write rows of the block.
 
 // The compiler inlines a closure with `inline(always)`, but not a call of a function value. The latter
 // would be compiled without the vectors of the SIMD level.
 #![allow(clippy::redundant_closure)]
 
 use crate::host::{
+    cache::scratch::with_scratch,
     nn::convolution::winograd::{
         ImageRows, Winograd,
-        shifted_phases::ShiftedPhases,
-        transform::{Axis, LANES, Lanes, transform_image, transform_output_gradient},
+        panels::{ColumnsMut, Panels},
+        transform::{Axis, Tiles, transform_image, transform_output_gradient},
     },
-    simd::vectorized,
+    simd::{
+        lanes::{LANES, Lanes, planes_to_lanes},
+        vectorized,
+    },
     threads::Workers,
 };
 use std::ops::Range;
@@ -30,7 +31,8 @@ struct Planes<'a> {
 }
 
 impl Winograd<'_> {
-    /// Writes the transformed tiles of the images `x` in `block` to `v`.
+    /// Writes the transformed tiles of the images `x` in `block` to `v`, in the layout
+    /// [`channel_panels`](Self::channel_panels).
     pub(crate) fn transform_images<A: Axis<TAPS, TILE>, const TAPS: usize, const TILE: usize>(
         &self,
         workers: &Workers,
@@ -41,6 +43,7 @@ impl Winograd<'_> {
     ) {
         let (channels, extents, pad) = (self.channels, self.input, self.pad);
         let planes = Planes { x, channels, extents, pad };
+        let panels = self.channel_panels();
         self.transform_planes(
             workers,
             group,
@@ -48,11 +51,12 @@ impl Winograd<'_> {
             &planes,
             #[inline(always)]
             |elements, tiles| transform_image::<A, TAPS, TILE>(elements, tiles),
-            v,
+            (v, &panels),
         );
     }
 
-    /// Writes the transformed tiles of the output gradients `dy` in `block` to `dm`.
+    /// Writes the transformed tiles of the output gradients `dy` in `block` to `dm`, in the layout
+    /// `panels`.
     pub(crate) fn transform_output_gradients<
         A: Axis<TAPS, TILE>,
         const TAPS: usize,
@@ -63,7 +67,7 @@ impl Winograd<'_> {
         group: usize,
         block: &Range<usize>,
         dy: &[f32],
-        dm: &mut [f32],
+        (dm, panels): (&mut [f32], &Panels),
     ) {
         let (channels, extents) = (self.outputs, self.output);
         let planes = Planes { x: dy, channels, extents, pad: [0, 0] };
@@ -74,7 +78,7 @@ impl Winograd<'_> {
             &planes,
             #[inline(always)]
             |elements, tiles| transform_output_gradient::<A, TAPS, TILE>(elements, tiles),
-            dm,
+            (dm, panels),
         );
     }
 
@@ -86,67 +90,111 @@ impl Winograd<'_> {
         group: usize,
         block: &Range<usize>,
         planes: &Planes,
-        transform: impl Fn([[&Lanes; SIDE]; SIDE], &mut [[Lanes; TILE]; TILE]) + Sync,
-        tiles: &mut [f32],
+        transform: impl Fn([[&Lanes; SIDE]; SIDE], &mut Tiles<TILE, TILE>) + Sync,
+        (tiles, panels): (&mut [f32], &Panels),
     ) {
-        let stride = self.channel_stride();
-        let channels_per_task = self.channels_per_task();
-        let plane_len = planes.extents[0] * planes.extents[1];
-        workers.for_each_chunk(tiles, channels_per_task * stride, |task, tiles| {
-            let channels = task * channels_per_task..;
-            let (rows, columns) = (self.tile_rows_per_part(), self.tiles[1]);
-            ShiftedPhases::<SIDE>::with(rows, columns, |mut phases| {
-                vectorized(
-                    #[inline(always)]
-                    |_| {
-                        for (channel, tiles) in channels.zip(tiles.chunks_exact_mut(stride)) {
-                            for part in self.image_rows(block) {
-                                let images = part.image * self.op.groups() + group;
-                                let plane = images * planes.channels + channel;
-                                let x = &planes.x[plane * plane_len..][..plane_len];
-                                let first_row = 2 * part.rows.start;
-                                let rows = 2 * part.rows.len() + SIDE - 2;
-                                phases.write(
-                                    rows,
-                                    planes.pad[1],
-                                    #[inline(always)]
-                                    |r| plane_row(x, planes.extents, planes.pad, first_row + r),
-                                );
-                                self.transform_part(&part, &phases, &transform, tiles);
-                            }
-                        }
-                    },
-                );
+        let rows_per_task = block.len().div_ceil(workers.count());
+        let mut parts = panels.split_rows(tiles, rows_per_task * self.tiles[1]);
+        // The last block of a task can have fewer rows than the layout.
+        parts.truncate(block.len().div_ceil(rows_per_task));
+        let max_rows = 2 * rows_per_task.min(self.tiles[0]) + SIDE - 2;
+        let lanes_len = max_rows.min(planes.extents[0]) * planes.extents[1] * LANES;
+        workers.for_each_chunk(&mut parts, 1, |task, parts| {
+            let start = block.start + task * rows_per_task;
+            let rows = start..block.end.min(start + rows_per_task);
+            let tiles = &mut parts[0];
+            with_scratch(lanes_len, |lanes: &mut [f32]| {
+                let lanes = lanes.as_chunks_mut().0;
+                for part in self.image_rows(&rows) {
+                    for first in (0..planes.channels).step_by(LANES) {
+                        let image = part.image * self.op.groups() + group;
+                        let window = planes.to_lanes::<SIDE>(image, first, &part, lanes);
+                        vectorized(
+                            #[inline(always)]
+                            |_| {
+                                self.transform_part(
+                                    &part,
+                                    &window,
+                                    &transform,
+                                    tiles.columns(first),
+                                )
+                            },
+                        );
+                    }
+                }
             });
         });
     }
 
-    /// Writes to `tiles` the results of `transform` for the tiles of `part`.
+    /// Writes the results of `transform` for the tiles of `part` to `columns`.
     #[inline(always)]
     fn transform_part<const SIDE: usize, const TILE: usize>(
         &self,
         part: &ImageRows,
-        phases: &ShiftedPhases<SIDE>,
-        transform: &impl Fn([[&Lanes; SIDE]; SIDE], &mut [[Lanes; TILE]; TILE]),
-        tiles: &mut [f32],
+        window: &PlaneRows,
+        transform: &impl Fn([[&Lanes; SIDE]; SIDE], &mut Tiles<TILE, TILE>),
+        mut columns: ColumnsMut,
     ) {
-        let stride = self.tile_stride();
-        let mut transformed = [[[0.0; LANES]; TILE]; TILE];
-        for tile in (0..part.rows.len() * self.tiles[1]).step_by(LANES) {
-            transform(phases.tiles(tile), &mut transformed);
-            // The elements after the last tile of a part are overwritten by the next part.
-            let first = part.first_tile + tile;
-            for (i, elements) in transformed.as_flattened().iter().enumerate() {
-                tiles[i * stride + first..][..LANES].copy_from_slice(elements);
+        let mut transformed = Tiles::ZERO;
+        let mut tile = part.first_tile;
+        for row in part.rows.clone() {
+            for column in 0..self.tiles[1] {
+                transform(window.tile([2 * row, 2 * column]), &mut transformed);
+                columns.write(tile, transformed.0.as_flattened());
+                tile += 1;
             }
         }
     }
 }
 
-/// Returns the row `row` of the padded plane `x` without its padding, or an empty slice for a row of
-/// the padding.
-#[inline(always)]
-fn plane_row(x: &[f32], extents: [usize; 2], pad: [usize; 2], row: usize) -> &[f32] {
-    let row = row.wrapping_sub(pad[0]);
-    if row < extents[0] { &x[row * extents[1]..][..extents[1]] } else { &[] }
+impl Planes<'_> {
+    /// Copies the rows that the tiles of `part` read, of the channels of the image `image` from `first`
+    /// on, to `lanes`.
+    fn to_lanes<'l, const SIDE: usize>(
+        &self,
+        image: usize,
+        first: usize,
+        part: &ImageRows,
+        lanes: &'l mut [Lanes],
+    ) -> PlaneRows<'l> {
+        let [rows, columns] = self.extents;
+        let plane_len = rows * columns;
+        let count = LANES.min(self.channels - first);
+        let planes = &self.x[(image * self.channels + first) * plane_len..][..count * plane_len];
+        let end = (2 * part.rows.end + SIDE - 2).saturating_sub(self.pad[0]).min(rows);
+        let first_row = (2 * part.rows.start).saturating_sub(self.pad[0]).min(end);
+        planes_to_lanes(planes, plane_len, first_row * columns..end * columns, lanes);
+        PlaneRows { lanes, first_row, end, columns, pad: self.pad }
+    }
+}
+
+/// Consecutive rows of [`LANES`] planes.
+struct PlaneRows<'a> {
+    lanes: &'a [Lanes],
+    first_row: usize,
+    /// Index of the row after the last.
+    end: usize,
+    columns: usize,
+    pad: [usize; 2],
+}
+
+impl PlaneRows<'_> {
+    /// Returns the elements of the tiles whose first element is in the row `start[0]` and the column
+    /// `start[1]` of the padded planes.
+    #[inline(always)]
+    fn tile<const SIDE: usize>(&self, start: [usize; 2]) -> [[&Lanes; SIDE]; SIDE] {
+        let mut tile = [[&[0.0; LANES]; SIDE]; SIDE];
+        for (r, tile) in tile.iter_mut().enumerate() {
+            let row = (start[0] + r).wrapping_sub(self.pad[0]);
+            if row < self.end {
+                let row = &self.lanes[(row - self.first_row) * self.columns..][..self.columns];
+                for (c, element) in tile.iter_mut().enumerate() {
+                    if let Some(lanes) = row.get((start[1] + c).wrapping_sub(self.pad[1])) {
+                        *element = lanes;
+                    }
+                }
+            }
+        }
+        tile
+    }
 }

@@ -7,17 +7,16 @@
 // Each iteration reads and writes one lane of many arrays.
 #![allow(clippy::needless_range_loop)]
 
-/// Number of tiles or filters that a function transforms at a time.
-pub(crate) const LANES: usize = 16;
-
-/// One element of each of [`LANES`] tiles or filters.
-pub(crate) type Lanes = [f32; LANES];
+use crate::host::simd::lanes::{LANES, Lanes};
 
 /// The transforms of F(2, `TAPS`) in one axis, whose tiles have `TILE` elements: one more than
 /// taps.
 pub(crate) trait Axis<const TAPS: usize, const TILE: usize> {
     /// Returns `Bᵀ·d` of image elements `d`.
     fn image(d: [f32; TILE]) -> [f32; TILE];
+
+    /// Returns `B·dv`, the gradient of image elements.
+    fn image_gradient(dv: [f32; TILE]) -> [f32; TILE];
 
     /// Returns `G·g` of taps `g`.
     fn filter(g: [f32; TAPS]) -> [f32; TILE];
@@ -39,6 +38,11 @@ impl Axis<3, 4> for ThreeTaps {
     #[inline(always)]
     fn image([a, b, c, d]: [f32; 4]) -> [f32; 4] {
         [a - c, b + c, c - b, b - d]
+    }
+
+    #[inline(always)]
+    fn image_gradient([a, b, c, d]: [f32; 4]) -> [f32; 4] {
+        [a, (b - c) + d, (b + c) - a, -d]
     }
 
     #[inline(always)]
@@ -81,6 +85,14 @@ impl Axis<5, 6> for FiveTaps {
             even - 0.5 * odd,
             (d[5] - d[3]) - odd + 1.5 * even,
         ]
+    }
+
+    #[inline(always)]
+    fn image_gradient(dv: [f32; 6]) -> [f32; 6] {
+        let (sum, difference) = (dv[1] + dv[2], dv[1] - dv[2]);
+        let even = (dv[0] + sum) + (dv[3] + dv[4]) + 1.5 * dv[5];
+        let odd = (1.5 * dv[0] + difference) + (2.0 * dv[3] - 0.5 * dv[4]) - dv[5];
+        [dv[0], -odd, 1.5 * difference - dv[0] - even, 1.5 * sum + odd - dv[5], even, dv[5]]
     }
 
     #[inline(always)]
@@ -127,7 +139,7 @@ impl Axis<5, 6> for FiveTaps {
 #[inline(always)]
 pub(crate) fn transform_image<A: Axis<TAPS, TILE>, const TAPS: usize, const TILE: usize>(
     d: [[&Lanes; TILE]; TILE],
-    v: &mut [[Lanes; TILE]; TILE],
+    v: &mut Tiles<TILE, TILE>,
 ) {
     in_both_axes(
         d,
@@ -137,42 +149,32 @@ pub(crate) fn transform_image<A: Axis<TAPS, TILE>, const TAPS: usize, const TILE
     );
 }
 
-/// Returns `U = G·g·Gᵀ` of filters `g`.
+/// Computes `U = G·g·Gᵀ` of filters `g`.
 #[inline(always)]
 pub(crate) fn transform_filters<A: Axis<TAPS, TILE>, const TAPS: usize, const TILE: usize>(
-    g: &[[Lanes; TAPS]; TAPS],
-) -> [[Lanes; TILE]; TILE] {
-    let mut u = [[[0.0; LANES]; TILE]; TILE];
+    g: &Tiles<TAPS, TAPS>,
+    u: &mut Tiles<TILE, TILE>,
+) {
     in_both_axes(
-        references(g),
+        references(&g.0),
         #[inline(always)]
         |g| A::filter(g),
-        &mut u,
+        u,
     );
-    u
 }
 
-/// Computes `y = Aᵀ·M·A + bias`, tiles of 2×2 outputs. Row `r` of `y` contains the two outputs in row
-/// `r` of the first tile, then those of the second tile, and so on.
+/// Computes the outputs `y = Aᵀ·M·A`, tiles of 2×2 outputs.
 #[inline(always)]
 pub(crate) fn transform_products<A: Axis<TAPS, TILE>, const TAPS: usize, const TILE: usize>(
     m: [[&Lanes; TILE]; TILE],
-    bias: f32,
-    y: [&mut [f32; 2 * LANES]; 2],
+    y: &mut Tiles<2, 2>,
 ) {
-    let mut tiles = [[[0.0; LANES]; 2]; 2];
     in_both_axes(
         m,
         #[inline(always)]
         |m| A::products(m),
-        &mut tiles,
+        y,
     );
-    for (y, [even, odd]) in y.into_iter().zip(&tiles) {
-        for lane in 0..LANES {
-            y[2 * lane] = even[lane] + bias;
-            y[2 * lane + 1] = odd[lane] + bias;
-        }
-    }
 }
 
 /// Computes `A·dy·Aᵀ`, the gradient of `M`, of tiles of 2×2 output gradients.
@@ -183,7 +185,7 @@ pub(crate) fn transform_output_gradient<
     const TILE: usize,
 >(
     dy: [[&Lanes; 2]; 2],
-    dm: &mut [[Lanes; TILE]; TILE],
+    dm: &mut Tiles<TILE, TILE>,
 ) {
     in_both_axes(
         dy,
@@ -193,56 +195,81 @@ pub(crate) fn transform_output_gradient<
     );
 }
 
-/// Returns `Gᵀ·dU·G`, the gradient of filters.
+/// Computes `B·dV·Bᵀ`, the gradient of image elements.
+#[inline(always)]
+pub(crate) fn transform_image_gradient<
+    A: Axis<TAPS, TILE>,
+    const TAPS: usize,
+    const TILE: usize,
+>(
+    dv: [[&Lanes; TILE]; TILE],
+    dx: &mut Tiles<TILE, TILE>,
+) {
+    in_both_axes(
+        dv,
+        #[inline(always)]
+        |dv| A::image_gradient(dv),
+        dx,
+    );
+}
+
+/// Computes `Gᵀ·dU·G`, the gradient of filters.
 #[inline(always)]
 pub(crate) fn transform_filter_gradient<
     A: Axis<TAPS, TILE>,
     const TAPS: usize,
     const TILE: usize,
 >(
-    du: &[[Lanes; TILE]; TILE],
-) -> [[Lanes; TAPS]; TAPS] {
-    let mut dg = [[[0.0; LANES]; TAPS]; TAPS];
+    du: [[&Lanes; TILE]; TILE],
+    dg: &mut Tiles<TAPS, TAPS>,
+) {
     in_both_axes(
-        references(du),
+        du,
         #[inline(always)]
         |du| A::filter_gradient(du),
-        &mut dg,
+        dg,
     );
-    dg
+}
+
+/// Array that starts at a cache line, so that no [`Lanes`] in the array straddles two cache lines.
+#[repr(align(64))]
+pub(crate) struct Aligned<T>(pub T);
+
+/// Tiles of `ROWS`×`COLUMNS` elements.
+pub(crate) type Tiles<const ROWS: usize, const COLUMNS: usize> = Aligned<[[Lanes; COLUMNS]; ROWS]>;
+
+impl<const ROWS: usize, const COLUMNS: usize> Tiles<ROWS, COLUMNS> {
+    /// Tiles of zeros.
+    pub(crate) const ZERO: Self = Self([[[0.0; LANES]; COLUMNS]; ROWS]);
 }
 
 /// Applies `transform` to each column of each tile, and then to each row of the result.
 ///
 /// The function has loops instead of calls of `from_fn` and `map`. The compiler does not inline
 /// such a call for tiles of 6×6 elements, and then compiles it without the vectors of the SIMD
-/// level. The caller owns `result`, because a returned array would be copied.
+/// level. The body of the loop over lanes is so long that the compiler does not unroll the loop, and
+/// therefore vectorizes it. The caller owns `result`, because the function would otherwise write
+/// zeros to it first.
 #[inline(always)]
 fn in_both_axes<const N: usize, const M: usize>(
     tiles: [[&Lanes; N]; N],
     transform: impl Fn([f32; N]) -> [f32; M],
-    result: &mut [[Lanes; M]; M],
+    Aligned(result): &mut Tiles<M, M>,
 ) {
-    let mut columns = [[[0.0; LANES]; N]; M];
-    for column in 0..N {
-        for lane in 0..LANES {
+    for lane in 0..LANES {
+        let mut columns = [[0.0; N]; M];
+        for column in 0..N {
             let mut from = [0.0; N];
             for row in 0..N {
                 from[row] = tiles[row][column][lane];
             }
             let to = transform(from);
             for row in 0..M {
-                columns[row][column][lane] = to[row];
+                columns[row][column] = to[row];
             }
         }
-    }
-    for row in 0..M {
-        for lane in 0..LANES {
-            let mut from = [0.0; N];
-            for column in 0..N {
-                from[column] = columns[row][column][lane];
-            }
-            let to = transform(from);
+        for row in 0..M {
+            let to = transform(columns[row]);
             for column in 0..M {
                 result[row][column][lane] = to[column];
             }

@@ -1,0 +1,167 @@
+//! Input gradient by the transposed steps of Winograd's algorithm.
+
+use crate::{
+    cast::cast_slice,
+    element::Element,
+    error::Result,
+    host::{
+        cache::scratch::with_scratch,
+        nn::convolution::winograd::{
+            ImageRows, Winograd,
+            panels::{Panels, multiply},
+            sum, tile_at,
+            transform::{Axis, FiveTaps, ThreeTaps, Tiles, transform_image_gradient},
+        },
+        simd::{
+            lanes::{LANES, Lanes, lanes_to_planes},
+            vectorized,
+        },
+        threads::Workers,
+    },
+    op::Gemm,
+};
+use std::ops::Range;
+
+impl Winograd<'_> {
+    /// `dx ← filtersᵀ ∗ dy` for all images. The accumulator type of `T` must be `f32`, and a block must
+    /// contain whole images.
+    pub(crate) fn convolve_backward_input<T: Element>(
+        &self,
+        workers: &Workers,
+        filters: &[T::Acc],
+        dy: &[T],
+        dx: &mut [T],
+    ) -> Result<()> {
+        match self.taps {
+            3 => self.backward_input_with::<T, ThreeTaps, 3, 4>(workers, filters, dy, dx),
+            _ => self.backward_input_with::<T, FiveTaps, 5, 6>(workers, filters, dy, dx),
+        }
+    }
+
+    /// Like [`convolve_backward_input`](Self::convolve_backward_input), for filters with the transforms
+    /// `A`.
+    fn backward_input_with<
+        T: Element,
+        A: Axis<TAPS, TILE>,
+        const TAPS: usize,
+        const TILE: usize,
+    >(
+        &self,
+        workers: &Workers,
+        filters: &[T::Acc],
+        dy: &[T],
+        dx: &mut [T],
+    ) -> Result<()> {
+        let (filters, matrix) = (cast_slice(filters), self.outputs_by_channels());
+        self.with_transformed_filters::<A, TAPS, TILE>(workers, matrix, filters, |u| {
+            self.for_each_group_of_images(workers, dy, dx, None, |workers, images, dy, dx| {
+                self.backward_images::<A, TAPS, TILE>(workers, images, dy, u, dx)
+            })
+        })
+    }
+
+    /// `dx ← filtersᵀ ∗ dy` for the images of one task, from the transformed filters `u`.
+    fn backward_images<A: Axis<TAPS, TILE>, const TAPS: usize, const TILE: usize>(
+        &self,
+        workers: &Workers,
+        images: usize,
+        dy: &[f32],
+        u: &[f32],
+        dx: &mut [f32],
+    ) -> Result<()> {
+        let u_panels = self.outputs_by_channels().panels();
+        let (dm_panels, panels) = (self.output_panels(), u_panels.of_products(self.block_tiles()));
+        with_scratch(self.tile_len() * dm_panels.stride(), |dm: &mut [f32]| {
+            with_scratch(self.tile_len() * panels.stride(), |dv: &mut [f32]| {
+                for block in self.blocks(images) {
+                    let op = Gemm::new(block.len() * self.tiles[1], self.channels, self.outputs);
+                    let groups = u.chunks_exact(self.tile_len() * u_panels.stride());
+                    for (group, u) in groups.enumerate() {
+                        self.transform_output_gradients::<A, TAPS, TILE>(
+                            workers,
+                            group,
+                            &block,
+                            dy,
+                            (dm, &dm_panels),
+                        );
+                        let (dm, u) = ((&*dm, &dm_panels), (u, &u_panels));
+                        multiply(workers, &op, dm, u, (&mut *dv, &panels))?;
+                        self.transform_image_gradients::<A, TAPS, TILE>(
+                            workers,
+                            group,
+                            &block,
+                            (dv, &panels),
+                            dx,
+                        );
+                    }
+                }
+                Ok(())
+            })
+        })
+    }
+
+    /// Writes the gradients of the images of `block` to `dx`: the sums of the transformed `dv`.
+    fn transform_image_gradients<A: Axis<TAPS, TILE>, const TAPS: usize, const TILE: usize>(
+        &self,
+        workers: &Workers,
+        group: usize,
+        block: &Range<usize>,
+        (dv, panels): (&[f32], &Panels),
+        dx: &mut [f32],
+    ) {
+        let plane_len = self.input[0] * self.input[1];
+        let group_len = self.channels * plane_len;
+        let planes_per_task = self.channels.div_ceil(workers.count()).next_multiple_of(LANES);
+        for part in self.image_rows(block) {
+            let dx = &mut dx[(part.image * self.op.groups() + group) * group_len..][..group_len];
+            workers.for_each_chunk(dx, planes_per_task * plane_len, |task, dx| {
+                with_scratch(plane_len * LANES, |lanes: &mut [f32]| {
+                    for (i, dx) in dx.chunks_mut(LANES * plane_len).enumerate() {
+                        let first = task * planes_per_task + i * LANES;
+                        lanes.fill(0.0);
+                        let lanes = lanes.as_chunks_mut().0;
+                        vectorized(
+                            #[inline(always)]
+                            |_| self.add_part::<A, TAPS, TILE>(&part, (dv, panels), first, lanes),
+                        );
+                        lanes_to_planes(lanes, dx, plane_len, 0..plane_len);
+                    }
+                });
+            });
+        }
+    }
+
+    /// Adds the gradients of the tiles of `part` to `lanes`, for [`LANES`] channels from `first` on.
+    #[inline(always)]
+    fn add_part<A: Axis<TAPS, TILE>, const TAPS: usize, const TILE: usize>(
+        &self,
+        part: &ImageRows,
+        (dv, panels): (&[f32], &Panels),
+        first: usize,
+        lanes: &mut [Lanes],
+    ) {
+        let (start, row_len) = panels.column(first);
+        let mut gradients = Tiles::<TILE, TILE>::ZERO;
+        let mut at = start + part.first_tile * row_len;
+        for tile_row in part.rows.clone() {
+            for tile_column in 0..self.tiles[1] {
+                let tile = tile_at(dv, panels.stride(), at);
+                at += row_len;
+                transform_image_gradient::<A, TAPS, TILE>(tile, &mut gradients);
+                for (r, gradients) in gradients.0.iter().enumerate() {
+                    let row = (2 * tile_row + r).wrapping_sub(self.pad[0]);
+                    if row >= self.input[0] {
+                        continue;
+                    }
+                    let row = &mut lanes[row * self.input[1]..][..self.input[1]];
+                    for (c, gradient) in gradients.iter().enumerate() {
+                        let column = (2 * tile_column + c).wrapping_sub(self.pad[1]);
+                        if let Some(dx) = row.get_mut(column) {
+                            *dx = sum(dx, gradient);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

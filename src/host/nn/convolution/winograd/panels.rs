@@ -1,0 +1,168 @@
+//! Matrices of transformed tiles or filters, and their products.
+
+use crate::{
+    error::Result,
+    host::{
+        blas::gemm::gemm,
+        simd::lanes::{LANES, Lanes},
+        threads::Workers,
+    },
+    op::Gemm,
+};
+use std::ops::Range;
+
+/// Largest number of elements of a panel with more than [`MIN_COLUMNS`] columns: 32 KiB. GEMM reads
+/// such a panel in place, and most of the panel stays in L1.
+const MAX_LEN: usize = 1 << 13;
+
+/// Smallest number of columns of a panel, except of the last one: the widest tile of GEMM's
+/// micro-kernel has as many columns.
+const MIN_COLUMNS: usize = 32;
+
+/// Layout of the matrices of a block or of the filters: one matrix for each element of a tile.
+///
+/// A matrix consists of panels. A panel has all rows of a range of columns, and its rows are
+/// contiguous. The left operand of a matrix product must be a single panel. The right operand has
+/// panels that GEMM need not pack.
+#[derive(Clone, Copy)]
+pub(crate) struct Panels {
+    rows: usize,
+    /// Number of columns, a multiple of [`LANES`].
+    columns: usize,
+    /// Number of columns of each panel, except that the last panel can have fewer.
+    step: usize,
+}
+
+impl Panels {
+    /// Returns the layout of matrices with a single panel. `columns` is rounded up to a multiple of
+    /// [`LANES`].
+    pub(crate) fn single(rows: usize, columns: usize) -> Self {
+        let columns = columns.next_multiple_of(LANES);
+        Self { rows, columns, step: columns }
+    }
+
+    /// Returns the layout of right operands of matrix products. `columns` is rounded up to a multiple
+    /// of [`LANES`].
+    pub(crate) fn of_right_operands(rows: usize, columns: usize) -> Self {
+        let step = (MAX_LEN / rows / MIN_COLUMNS * MIN_COLUMNS).max(MIN_COLUMNS);
+        Self { step, ..Self::single(rows, columns) }
+    }
+
+    /// Returns the layout of products: `rows` rows, and the panels of the right operand `self`.
+    pub(crate) fn of_products(&self, rows: usize) -> Self {
+        Self { rows, ..*self }
+    }
+
+    /// Returns the distance in elements between matrices. The distance is not a power of two, because
+    /// the matrices would then compete for the same cache lines of L1.
+    pub(crate) fn stride(&self) -> usize {
+        self.rows * self.columns + LANES
+    }
+
+    /// Returns the ranges of columns of the panels.
+    fn ranges(&self) -> impl Iterator<Item = Range<usize>> {
+        let Self { columns, step, .. } = *self;
+        (0..columns).step_by(step).map(move |start| start..columns.min(start + step))
+    }
+
+    /// Returns the index in a matrix of the first row's element in the column `column`, and the number
+    /// of elements from one row of the column's panel to the next.
+    #[inline(always)]
+    pub(crate) fn column(&self, column: usize) -> (usize, usize) {
+        let start = column / self.step * self.step;
+        let row_len = self.step.min(self.columns - start);
+        (start * self.rows + column - start, row_len)
+    }
+
+    /// Divides `matrices` into parts of `rows_per_part` rows.
+    pub(crate) fn split_rows<'m>(
+        &self,
+        matrices: &'m mut [f32],
+        rows_per_part: usize,
+    ) -> Vec<RowsMut<'m>> {
+        let parts = self.rows.div_ceil(rows_per_part);
+        let mut split: Vec<_> =
+            (0..parts).map(|_| RowsMut { panels: *self, slices: Vec::new() }).collect();
+        for mut matrix in matrices.chunks_mut(self.stride()) {
+            for range in self.ranges() {
+                let (panel, rest) = matrix.split_at_mut(self.rows * range.len());
+                matrix = rest;
+                for (part, rows) in
+                    split.iter_mut().zip(panel.chunks_mut(rows_per_part * range.len()))
+                {
+                    part.slices.push(rows);
+                }
+            }
+        }
+        split
+    }
+}
+
+/// Consecutive rows of all matrices with the layout `panels`.
+pub(crate) struct RowsMut<'m> {
+    panels: Panels,
+    /// For each matrix, the rows of each panel.
+    slices: Vec<&'m mut [f32]>,
+}
+
+impl<'m> RowsMut<'m> {
+    /// Returns the columns from `first` on, which must be a multiple of [`LANES`].
+    #[inline(always)]
+    pub(crate) fn columns(&mut self, first: usize) -> ColumnsMut<'_, 'm> {
+        let Panels { columns, step, .. } = self.panels;
+        let panel = first / step;
+        ColumnsMut {
+            slices: &mut self.slices,
+            panel,
+            panels: columns.div_ceil(step),
+            row_len: step.min(columns - panel * step),
+            first: first % step,
+        }
+    }
+}
+
+/// [`LANES`] columns of [`RowsMut`].
+pub(crate) struct ColumnsMut<'r, 'm> {
+    slices: &'r mut [&'m mut [f32]],
+    /// Index of the panel.
+    panel: usize,
+    /// Number of panels of a matrix.
+    panels: usize,
+    /// Number of columns of the panel.
+    row_len: usize,
+    /// Index of the first column in the panel.
+    first: usize,
+}
+
+impl ColumnsMut<'_, '_> {
+    /// Writes the columns of row `row` of each matrix. The first row of the [`RowsMut`] has the index 0.
+    #[inline(always)]
+    pub(crate) fn write(&mut self, row: usize, elements: &[Lanes]) {
+        let at = row * self.row_len + self.first;
+        let slices = self.slices.iter_mut().skip(self.panel).step_by(self.panels);
+        for (slice, elements) in slices.zip(elements) {
+            slice[at..at + LANES].copy_from_slice(elements);
+        }
+    }
+}
+
+/// `c ← β·c + op(a)·b` for each matrix of `c` and the matrices of `a` and `b` with the same index.
+/// `a_panels` has a single panel, and `b_panels` and `c_panels` have panels of the same columns. `op`
+/// gives β, whether `a` is transposed, and all extents except the number of columns.
+pub(crate) fn multiply(
+    workers: &Workers,
+    op: &Gemm<f32>,
+    (a, a_panels): (&[f32], &Panels),
+    (b, b_panels): (&[f32], &Panels),
+    (c, c_panels): (&mut [f32], &Panels),
+) -> Result<()> {
+    workers.try_for_each_chunk(c, c_panels.stride(), |i, c| {
+        let (a, b) = (&a[i * a_panels.stride()..], &b[i * b_panels.stride()..]);
+        b_panels.ranges().try_for_each(|panel| {
+            let n = panel.len();
+            let op = Gemm { n, ..*op }.leading_dims(a_panels.columns, n, n);
+            let (b, c) = (&b[panel.start * b_panels.rows..], &mut c[panel.start * c_panels.rows..]);
+            gemm(&Workers::sequential(), &op, a, b, c)
+        })
+    })
+}
