@@ -3,11 +3,10 @@
 use crate::{element::Element, host::cache::cache_line::CACHE_LINE};
 use std::cell::RefCell;
 
-/// Maximum number of cached buffers per thread. For `f32`, the input gradient of a convolution by
-/// Winograd's algorithm uses five buffers at a time: flipped filters, transformed filters, tiles,
-/// matrix products, and the panels of a GEMM. For 16-bit types, it also uses buffers for the
-/// widened images and outputs.
-const MAX_CACHED_BUFFERS: usize = 7;
+/// Maximum number of cached buffers per thread. The input gradient of a convolution of 16-bit elements
+/// by Winograd's algorithm uses eight buffers at a time: widened filters, flipped filters, transformed
+/// filters, the widened images and outputs, tiles, matrix products, and transposed planes.
+const MAX_CACHED_BUFFERS: usize = 8;
 
 /// Size in bytes of the largest buffer that a thread caches, without the elements before the first
 /// cache-line boundary. A thread frees larger buffers after use.

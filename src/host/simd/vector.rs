@@ -1,8 +1,8 @@
 //! SIMD vector trait and its portable implementation, an array of four elements.
 //!
-//! The kernels of GEMM, packing and col2im are generic over [`SimdVector`]. `x86::vector`
-//! implements [`SimdVector`] for AVX-512 and AVX2 registers, and `aarch64::vector` for NEON
-//! registers.
+//! The kernels of GEMM, packing, col2im and the transpositions in `lanes` are generic over
+//! [`SimdVector`]. `x86::vector` implements [`SimdVector`] for AVX-512 and AVX2 registers, and
+//! `aarch64::vector` for NEON registers.
 
 use crate::{
     element::Element,

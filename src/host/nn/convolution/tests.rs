@@ -29,10 +29,12 @@ fn convolution(
 fn cases() -> Vec<Convolution> {
     let square_axes = |input, kernel, stride, pad| [axis(input, kernel, stride, pad, 1); 2];
     vec![
-        // Convolution layers of LeNet, in small batches. The second has 15 channels, because Winograd's
-        // algorithm computes it with 20.
+        // Convolution layers of LeNet, in small batches. The second has 15 channels instead of 20:
+        // Winograd's algorithm would compute 20, and its results of 5×5 filters are not exact.
         convolution(3, 1, 20, 1, &square_axes(28, 5, 1, 0)),
         convolution(17, 15, 50, 1, &square_axes(12, 5, 1, 0)),
+        // A convolution whose image gradient takes the transposed steps of Winograd's algorithm.
+        convolution(4, 16, 16, 1, &square_axes(10, 3, 1, 0)),
         // Convolutions without images, channels, outputs or input elements.
         convolution(0, 3, 4, 1, &square_axes(5, 3, 1, 1)),
         convolution(2, 0, 4, 1, &square_axes(5, 3, 1, 1)),

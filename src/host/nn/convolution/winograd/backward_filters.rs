@@ -5,15 +5,18 @@ use crate::{
     host::{
         cache::scratch::with_scratch,
         nn::convolution::{
-            schedule::ONE_THREAD,
+            schedule::{ONE_THREAD, task_workers},
             winograd::{
                 Winograd,
-                panels::{Panels, multiply},
+                matrices::{MatrixLayout, multiply},
                 tile_at,
                 transform::{Axis, FiveTaps, ThreeTaps, Tiles, transform_filter_gradient},
             },
         },
-        simd::{lanes::LANES, vectorized},
+        simd::{
+            lanes::{LANES, lanes_to_planes},
+            vectorized,
+        },
         threads::Workers,
     },
     op::{Gemm, Transpose},
@@ -31,8 +34,12 @@ const MAX_PARTIAL_SUM_LEN: usize = 1 << 17;
 /// Number of elements to which one task adds the partial sums.
 const ADD_GRAIN: usize = 1 << 13;
 
-/// Images and output gradients of one group.
-struct Images<'a> {
+/// Number of channels whose filter gradients are transposed at a time, so that each cache line of the
+/// filter gradients is written at once.
+const CHANNELS: usize = 16;
+
+/// All images and output gradients, and the group to process.
+struct GroupOperands<'a> {
     group: usize,
     x: &'a [f32],
     dy: &'a [f32],
@@ -62,23 +69,23 @@ impl Winograd<'_> {
         dy: &[f32],
         dfilters: &mut [f32],
     ) -> Result<()> {
-        let panels = self.output_operand_panels().of_products(self.channels);
-        let sum_len = self.tile_len() * panels.stride();
+        let workers = task_workers(workers, self.op);
+        let layout = self.output_operand_layout().products(self.channels);
+        let sum_len = self.tile_len() * layout.distance();
         let filters_len = self.outputs * self.channels * TAPS * TAPS;
         let blocks: Vec<_> = self.blocks(self.op.batch()).collect();
         let max_sums = if sum_len <= MAX_PARTIAL_SUM_LEN { MAX_PARTIAL_SUMS } else { 1 };
-        let blocks_per_sum = blocks.len().div_ceil(max_sums);
-        let sums = blocks.len().div_ceil(blocks_per_sum);
+        let sums = blocks.len().min(max_sums);
         with_scratch(sums * sum_len, |du: &mut [f32]| {
             for (group, dfilters) in dfilters.chunks_exact_mut(filters_len).enumerate() {
-                let images = &Images { group, x, dy };
+                let operands = &GroupOperands { group, x, dy };
                 if sums == 1 {
-                    self.add_blocks::<A, TAPS, TILE>(workers, images, &blocks, du)?;
+                    self.add_blocks::<A, TAPS, TILE>(workers, operands, &blocks, du)?;
                 } else {
                     workers.try_for_each_chunk(du, sum_len, |i, du| {
-                        let blocks = &blocks[i * blocks_per_sum..];
-                        let blocks = &blocks[..blocks.len().min(blocks_per_sum)];
-                        self.add_blocks::<A, TAPS, TILE>(&ONE_THREAD, images, blocks, du)
+                        let [start, end] = [i, i + 1].map(|i| i * blocks.len() / sums);
+                        let blocks = &blocks[start..end];
+                        self.add_blocks::<A, TAPS, TILE>(&ONE_THREAD, operands, blocks, du)
                     })?;
                 }
                 let (du, partial_sums) = du.split_at_mut(sum_len);
@@ -95,23 +102,23 @@ impl Winograd<'_> {
     }
 
     /// Returns the layout of a block of transformed output gradients, with a row for each tile.
-    fn output_operand_panels(&self) -> Panels {
-        Panels::of_right_operands(self.block_tiles(), self.outputs)
+    fn output_operand_layout(&self) -> MatrixLayout {
+        MatrixLayout::right_operand(self.block_tiles(), self.outputs)
     }
 
     /// `du ← Σ dM ⊙ V` for the tiles of `blocks`.
     fn add_blocks<A: Axis<TAPS, TILE>, const TAPS: usize, const TILE: usize>(
         &self,
         workers: &Workers,
-        &Images { group, x, dy }: &Images,
+        &GroupOperands { group, x, dy }: &GroupOperands,
         blocks: &[Range<usize>],
         du: &mut [f32],
     ) -> Result<()> {
-        let v_panels = self.channel_panels();
-        let dm_panels = self.output_operand_panels();
-        let panels = dm_panels.of_products(self.channels);
-        with_scratch(self.tile_len() * v_panels.stride(), |v: &mut [f32]| {
-            with_scratch(self.tile_len() * dm_panels.stride(), |dm: &mut [f32]| {
+        let v_layout = self.channel_layout();
+        let dm_layout = self.output_operand_layout();
+        let layout = dm_layout.products(self.channels);
+        with_scratch(self.tile_len() * v_layout.distance(), |v: &mut [f32]| {
+            with_scratch(self.tile_len() * dm_layout.distance(), |dm: &mut [f32]| {
                 blocks.iter().enumerate().try_for_each(|(i, block)| {
                     self.transform_images::<A, TAPS, TILE>(workers, group, block, x, v);
                     self.transform_output_gradients::<A, TAPS, TILE>(
@@ -119,14 +126,14 @@ impl Winograd<'_> {
                         group,
                         block,
                         dy,
-                        (dm, &dm_panels),
+                        (dm, &dm_layout),
                     );
                     let tiles = block.len() * self.tiles[1];
                     let op = Gemm::new(self.channels, self.outputs, tiles)
                         .transpose(Transpose::Yes, Transpose::No)
                         .beta(if i == 0 { 0.0 } else { 1.0 });
-                    let (v, dm) = ((&*v, &v_panels), (&*dm, &dm_panels));
-                    multiply(workers, &op, v, dm, (&mut *du, &panels))
+                    let (v, dm) = ((&*v, &v_layout), (&*dm, &dm_layout));
+                    multiply(workers, &op, v, dm, (&mut *du, &layout))
                 })
             })
         })
@@ -139,28 +146,35 @@ impl Winograd<'_> {
         du: &[f32],
         dfilters: &mut [f32],
     ) {
-        let (taps, panels) = (TAPS * TAPS, self.output_operand_panels().of_products(self.channels));
-        let filters_len = self.channels * taps;
+        let (taps, layout) = (TAPS * TAPS, self.output_operand_layout().products(self.channels));
+        let (filters_len, chunk_len) = (self.channels * taps, CHANNELS * taps);
         workers.for_each_chunk(dfilters, LANES * filters_len, |task, dfilters| {
-            vectorized(
-                #[inline(always)]
-                |_| {
-                    let mut gradient = Tiles::ZERO;
-                    let (start, row_len) = panels.column(task * LANES);
-                    for channel in 0..self.channels {
-                        let tile = tile_at(du, panels.stride(), start + channel * row_len);
-                        transform_filter_gradient::<A, TAPS, TILE>(tile, &mut gradient);
-                        for (lane, filters) in dfilters.chunks_exact_mut(filters_len).enumerate() {
-                            let filter = &mut filters[channel * taps..][..taps];
-                            let gradient = gradient.0.as_flattened().iter();
-                            filter
-                                .iter_mut()
-                                .zip(gradient)
-                                .for_each(|(tap, lanes)| *tap += lanes[lane]);
-                        }
+            let (start, row_len) = layout.column(task * LANES);
+            with_scratch(2 * chunk_len * LANES, |scratch: &mut [f32]| {
+                let (lanes, planes) = scratch.split_at_mut(chunk_len * LANES);
+                let lanes = lanes.as_chunks_mut().0;
+                for first in (0..self.channels).step_by(CHANNELS) {
+                    let count = CHANNELS.min(self.channels - first);
+                    vectorized(
+                        #[inline(always)]
+                        |_| {
+                            let mut gradient = Tiles::ZERO;
+                            for (i, lanes) in lanes.chunks_exact_mut(taps).take(count).enumerate() {
+                                let at = start + (first + i) * row_len;
+                                let tile = tile_at(du, layout.distance(), at);
+                                transform_filter_gradient::<A, TAPS, TILE>(tile, &mut gradient);
+                                lanes.copy_from_slice(gradient.0.as_flattened());
+                            }
+                        },
+                    );
+                    lanes_to_planes(lanes, planes, chunk_len, 0..count * taps);
+                    let filters = dfilters.chunks_exact_mut(filters_len);
+                    for (filters, gradient) in filters.zip(planes.chunks_exact(chunk_len)) {
+                        let filters = &mut filters[first * taps..][..count * taps];
+                        filters.iter_mut().zip(gradient).for_each(|(tap, &dtap)| *tap += dtap);
                     }
-                },
-            );
+                }
+            });
         });
     }
 }

@@ -7,8 +7,8 @@ use crate::{
     host::{
         cache::scratch::with_scratch,
         nn::convolution::winograd::{
-            ImageRows, Winograd,
-            panels::{Panels, multiply},
+            TileRows, Winograd,
+            matrices::{MatrixLayout, multiply},
             sum, tile_at,
             transform::{Axis, FiveTaps, ThreeTaps, Tiles, transform_image_gradient},
         },
@@ -23,8 +23,8 @@ use crate::{
 use std::ops::Range;
 
 impl Winograd<'_> {
-    /// `dx ← filtersᵀ ∗ dy` for all images. The accumulator type of `T` must be `f32`, and a block must
-    /// contain whole images.
+    /// `dx ← filtersᵀ ∗ dy` for all images. The accumulator type of `T` must be `f32`. A block must
+    /// contain whole images, because tiles of two blocks of one image would overlap in `dx`.
     pub(crate) fn convolve_backward_input<T: Element>(
         &self,
         workers: &Workers,
@@ -54,7 +54,7 @@ impl Winograd<'_> {
     ) -> Result<()> {
         let (filters, matrix) = (cast_slice(filters), self.outputs_by_channels());
         self.with_transformed_filters::<A, TAPS, TILE>(workers, matrix, filters, |u| {
-            self.for_each_group_of_images(workers, dy, dx, None, |workers, images, dy, dx| {
+            self.try_for_each_image_task(workers, dy, dx, None, |workers, images, dy, dx| {
                 self.backward_images::<A, TAPS, TILE>(workers, images, dy, u, dx)
             })
         })
@@ -69,28 +69,28 @@ impl Winograd<'_> {
         u: &[f32],
         dx: &mut [f32],
     ) -> Result<()> {
-        let u_panels = self.outputs_by_channels().panels();
-        let (dm_panels, panels) = (self.output_panels(), u_panels.of_products(self.block_tiles()));
-        with_scratch(self.tile_len() * dm_panels.stride(), |dm: &mut [f32]| {
-            with_scratch(self.tile_len() * panels.stride(), |dv: &mut [f32]| {
+        let u_layout = self.outputs_by_channels().layout();
+        let (dm_layout, layout) = (self.output_layout(), u_layout.products(self.block_tiles()));
+        with_scratch(self.tile_len() * dm_layout.distance(), |dm: &mut [f32]| {
+            with_scratch(self.tile_len() * layout.distance(), |dv: &mut [f32]| {
                 for block in self.blocks(images) {
                     let op = Gemm::new(block.len() * self.tiles[1], self.channels, self.outputs);
-                    let groups = u.chunks_exact(self.tile_len() * u_panels.stride());
+                    let groups = u.chunks_exact(self.tile_len() * u_layout.distance());
                     for (group, u) in groups.enumerate() {
                         self.transform_output_gradients::<A, TAPS, TILE>(
                             workers,
                             group,
                             &block,
                             dy,
-                            (dm, &dm_panels),
+                            (dm, &dm_layout),
                         );
-                        let (dm, u) = ((&*dm, &dm_panels), (u, &u_panels));
-                        multiply(workers, &op, dm, u, (&mut *dv, &panels))?;
+                        let (dm, u) = ((&*dm, &dm_layout), (u, &u_layout));
+                        multiply(workers, &op, dm, u, (&mut *dv, &layout))?;
                         self.transform_image_gradients::<A, TAPS, TILE>(
                             workers,
                             group,
                             &block,
-                            (dv, &panels),
+                            (dv, &layout),
                             dx,
                         );
                     }
@@ -106,7 +106,7 @@ impl Winograd<'_> {
         workers: &Workers,
         group: usize,
         block: &Range<usize>,
-        (dv, panels): (&[f32], &Panels),
+        (dv, layout): (&[f32], &MatrixLayout),
         dx: &mut [f32],
     ) {
         let plane_len = self.input[0] * self.input[1];
@@ -122,7 +122,7 @@ impl Winograd<'_> {
                         let lanes = lanes.as_chunks_mut().0;
                         vectorized(
                             #[inline(always)]
-                            |_| self.add_part::<A, TAPS, TILE>(&part, (dv, panels), first, lanes),
+                            |_| self.add_part::<A, TAPS, TILE>(&part, (dv, layout), first, lanes),
                         );
                         lanes_to_planes(lanes, dx, plane_len, 0..plane_len);
                     }
@@ -135,17 +135,17 @@ impl Winograd<'_> {
     #[inline(always)]
     fn add_part<A: Axis<TAPS, TILE>, const TAPS: usize, const TILE: usize>(
         &self,
-        part: &ImageRows,
-        (dv, panels): (&[f32], &Panels),
+        part: &TileRows,
+        (dv, layout): (&[f32], &MatrixLayout),
         first: usize,
         lanes: &mut [Lanes],
     ) {
-        let (start, row_len) = panels.column(first);
+        let (start, row_len) = layout.column(first);
         let mut gradients = Tiles::<TILE, TILE>::ZERO;
         let mut at = start + part.first_tile * row_len;
         for tile_row in part.rows.clone() {
             for tile_column in 0..self.tiles[1] {
-                let tile = tile_at(dv, panels.stride(), at);
+                let tile = tile_at(dv, layout.distance(), at);
                 at += row_len;
                 transform_image_gradient::<A, TAPS, TILE>(tile, &mut gradients);
                 for (r, gradients) in gradients.0.iter().enumerate() {

@@ -9,8 +9,8 @@ use crate::{
         nn::convolution::{
             schedule::{activate, try_for_each_task},
             winograd::{
-                ImageRows, Winograd,
-                panels::{Panels, multiply},
+                TileRows, Winograd,
+                matrices::{MatrixLayout, multiply},
                 sum, tile_at,
                 transform::{Axis, FiveTaps, ThreeTaps, Tiles, transform_products},
             },
@@ -57,16 +57,16 @@ impl Winograd<'_> {
         let (filters, bias) = (cast_slice(filters), bias.map(cast_slice));
         let matrix = self.channels_by_outputs();
         self.with_transformed_filters::<A, TAPS, TILE>(workers, matrix, filters, |u| {
-            self.for_each_group_of_images(workers, x, y, activation, |workers, images, x, y| {
+            self.try_for_each_image_task(workers, x, y, activation, |workers, images, x, y| {
                 self.convolve_images::<A, TAPS, TILE>(workers, images, x, u, bias, y)
             })
         })
     }
 
     /// Calls `body(gemm_workers, images, x, y)` for each task, where `x` and `y` are the inputs and
-    /// outputs of the task's `images` images. `body` writes all elements of `y`, to which the
+    /// outputs of the task's `images` images, or their output gradients and gradients. `body` writes all elements of `y`, to which the
     /// function then applies `activation`.
-    pub(crate) fn for_each_group_of_images<T: Element>(
+    pub(crate) fn try_for_each_image_task<T: Element>(
         &self,
         workers: &Workers,
         x: &[T],
@@ -107,23 +107,23 @@ impl Winograd<'_> {
         bias: Option<&[f32]>,
         y: &mut [f32],
     ) -> Result<()> {
-        let u_panels = self.channels_by_outputs().panels();
-        let (v_panels, panels) = (self.channel_panels(), u_panels.of_products(self.block_tiles()));
-        with_scratch(self.tile_len() * v_panels.stride(), |v: &mut [f32]| {
-            with_scratch(self.tile_len() * panels.stride(), |products: &mut [f32]| {
+        let u_layout = self.channels_by_outputs().layout();
+        let (v_layout, layout) = (self.channel_layout(), u_layout.products(self.block_tiles()));
+        with_scratch(self.tile_len() * v_layout.distance(), |v: &mut [f32]| {
+            with_scratch(self.tile_len() * layout.distance(), |products: &mut [f32]| {
                 for block in self.blocks(images) {
                     let op = Gemm::new(block.len() * self.tiles[1], self.outputs, self.channels);
-                    let groups = u.chunks_exact(self.tile_len() * u_panels.stride());
+                    let groups = u.chunks_exact(self.tile_len() * u_layout.distance());
                     for (group, u) in groups.enumerate() {
                         self.transform_images::<A, TAPS, TILE>(workers, group, &block, x, v);
-                        let (v, u) = ((&*v, &v_panels), (u, &u_panels));
-                        multiply(workers, &op, v, u, (&mut *products, &panels))?;
+                        let (v, u) = ((&*v, &v_layout), (u, &u_layout));
+                        multiply(workers, &op, v, u, (&mut *products, &layout))?;
                         let bias = bias.map(|bias| &bias[group * self.outputs..][..self.outputs]);
-                        self.transform_products::<A, TAPS, TILE>(
+                        self.write_outputs::<A, TAPS, TILE>(
                             workers,
                             group,
                             &block,
-                            (products, &panels),
+                            (products, &layout),
                             bias,
                             y,
                         );
@@ -135,12 +135,12 @@ impl Winograd<'_> {
     }
 
     /// Writes the outputs of `block` to `y`: the transformed `products`, plus the bias.
-    fn transform_products<A: Axis<TAPS, TILE>, const TAPS: usize, const TILE: usize>(
+    fn write_outputs<A: Axis<TAPS, TILE>, const TAPS: usize, const TILE: usize>(
         &self,
         workers: &Workers,
         group: usize,
         block: &Range<usize>,
-        products: (&[f32], &Panels),
+        products: (&[f32], &MatrixLayout),
         bias: Option<&[f32]>,
         y: &mut [f32],
     ) {
@@ -163,7 +163,7 @@ impl Winograd<'_> {
                         vectorized(
                             #[inline(always)]
                             |_| {
-                                self.transform_part_products::<A, TAPS, TILE>(
+                                self.write_part_outputs::<A, TAPS, TILE>(
                                     &part,
                                     products,
                                     first,
@@ -182,20 +182,20 @@ impl Winograd<'_> {
     /// Writes the outputs of the tiles of `part` to `lanes`, for [`LANES`] output planes from `first`
     /// on.
     #[inline(always)]
-    fn transform_part_products<A: Axis<TAPS, TILE>, const TAPS: usize, const TILE: usize>(
+    fn write_part_outputs<A: Axis<TAPS, TILE>, const TAPS: usize, const TILE: usize>(
         &self,
-        part: &ImageRows,
-        (products, panels): (&[f32], &Panels),
+        part: &TileRows,
+        (products, layout): (&[f32], &MatrixLayout),
         first: usize,
         bias: &Lanes,
         lanes: &mut [Lanes],
     ) {
-        let (start, row_len) = panels.column(first);
+        let (start, row_len) = layout.column(first);
         let mut at = start + part.first_tile * row_len;
         let mut outputs = Tiles::<2, 2>::ZERO;
         for rows in lanes.chunks_mut(2 * self.output[1]) {
             for column in 0..self.tiles[1] {
-                let tile = tile_at(products, panels.stride(), at);
+                let tile = tile_at(products, layout.distance(), at);
                 at += row_len;
                 transform_products::<A, TAPS, TILE>(tile, &mut outputs);
                 let rows = rows.chunks_exact_mut(self.output[1]);

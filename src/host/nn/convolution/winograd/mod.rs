@@ -15,8 +15,9 @@
 //! The gradient of the filters takes the transposed steps in reverse order: `dM = A·dy·Aᵀ`, then
 //! the matrix products `dU = Σ dM ⊙ V`, summed over the tiles, then `dg = Gᵀ·dU·G`. The gradient
 //! of the images is a convolution with flipped filters. If the images are much larger than the
-//! outputs, the gradient takes the transposed steps instead: `dM`, then the matrix products
-//! `dV = Σ U ⊙ dM`, summed over the output planes, then `dd = B·dV·Bᵀ`, added to the images.
+//! outputs, this gradient also takes the transposed steps: `dM`, then the matrix products
+//! `dV = Σ U ⊙ dM`, summed over the output planes, then `dd = B·dV·Bᵀ`, added to the images. (Each
+//! step of the forward pass is a linear map. Its transposed step applies the transpose of this map.)
 //!
 //! A *block* consists of consecutive rows of tiles, of one image or of all images of a task. The
 //! blocks depend on shapes alone, so results are bit-identical for any number of threads.
@@ -26,7 +27,7 @@
 //! tile, and a column for each channel or output plane.
 //!
 //! - `transform` computes the transforms of sixteen tiles or filters at a time.
-//! - `panels` is the layout of the matrices, and multiplies them.
+//! - `matrices` is the layout of the matrices, and multiplies them.
 //! - `tiles` transforms the tiles of images and output gradients, and `filters` the filters.
 //! - `forward` computes outputs, `backward_filters` the gradient of the filters, and `backward_input`
 //!   the gradient of images that are larger than the outputs.
@@ -35,13 +36,13 @@ pub(crate) mod backward_filters;
 pub(crate) mod backward_input;
 pub(crate) mod filters;
 pub(crate) mod forward;
-pub(crate) mod panels;
+pub(crate) mod matrices;
 pub(crate) mod tiles;
 pub(crate) mod transform;
 
 use crate::{
     host::{
-        nn::convolution::winograd::panels::Panels,
+        nn::convolution::winograd::matrices::MatrixLayout,
         simd::lanes::{LANES, Lanes},
     },
     op::{Convolution, SpatialAxis},
@@ -56,9 +57,9 @@ const MAX_TILES: usize = 256;
 /// whose size is not checked.
 const L2_LEN: usize = 3 << 16;
 
-/// Smallest number of tiles for which a block is limited to [`L2_LEN`] elements. If fewer tiles have
-/// [`L2_LEN`] elements, a block has [`MAX_TILES`] tiles, because every block reads all transformed
-/// filters.
+/// Smallest number of tiles for which a block is limited to [`L2_LEN`] elements. If a block of this
+/// many tiles has more elements, a block has [`MAX_TILES`] tiles instead, because every block reads
+/// all transformed filters.
 const MIN_L2_TILES: usize = 32;
 
 /// Smallest number of channels, and of output planes, of a group for which Winograd's algorithm is
@@ -89,10 +90,10 @@ pub(crate) struct Winograd<'a> {
 }
 
 /// Rows of tiles of one image, as part of a block.
-struct ImageRows {
+struct TileRows {
     image: usize,
     rows: Range<usize>,
-    /// Index in the block of the first tile.
+    /// Index of the first tile in the given range of rows of tiles.
     first_tile: usize,
 }
 
@@ -180,14 +181,14 @@ impl<'a> Winograd<'a> {
     }
 
     /// Returns the parts of `block` that lie in one image each.
-    fn image_rows(&self, block: &Range<usize>) -> impl Iterator<Item = ImageRows> {
+    fn image_rows(&self, block: &Range<usize>) -> impl Iterator<Item = TileRows> {
         let (tile_rows, block) = (self.tiles[0], block.clone());
         let columns = self.tiles[1];
         (block.start / tile_rows..block.end.div_ceil(tile_rows)).map(move |image| {
             let rows =
                 (image * tile_rows).max(block.start)..((image + 1) * tile_rows).min(block.end);
             let first_tile = (rows.start - block.start) * columns;
-            ImageRows {
+            TileRows {
                 image,
                 rows: rows.start - image * tile_rows..rows.end - image * tile_rows,
                 first_tile,
@@ -206,27 +207,27 @@ impl<'a> Winograd<'a> {
     }
 
     /// Returns the layout of a block with a row for each tile and a column for each channel.
-    fn channel_panels(&self) -> Panels {
-        Panels::single(self.block_tiles(), self.channels)
+    fn channel_layout(&self) -> MatrixLayout {
+        MatrixLayout::one_panel(self.block_tiles(), self.channels)
     }
 
     /// Returns the layout of a block with a row for each tile and a column for each output plane.
-    fn output_panels(&self) -> Panels {
-        Panels::single(self.block_tiles(), self.outputs)
+    fn output_layout(&self) -> MatrixLayout {
+        MatrixLayout::one_panel(self.block_tiles(), self.outputs)
     }
 }
 
-/// Returns the tiles of [`LANES`] columns: from each matrix, whose distance is `stride`, the elements
-/// from `at` on.
+/// Returns [`LANES`] elements of each matrix, from the index `at` of the matrix on. The matrices start
+/// `distance` elements apart.
 #[inline(always)]
 fn tile_at<const TILE: usize>(
     matrices: &[f32],
-    stride: usize,
+    distance: usize,
     at: usize,
 ) -> [[&Lanes; TILE]; TILE] {
     let mut tile = [[&[0.0; LANES]; TILE]; TILE];
     for (i, elements) in tile.as_flattened_mut().iter_mut().enumerate() {
-        let start = i * stride + at;
+        let start = i * distance + at;
         *elements = matrices[start..start + LANES].try_into().expect("a slice of LANES elements");
     }
     tile

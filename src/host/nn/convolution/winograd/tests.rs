@@ -265,6 +265,31 @@ fn nan_and_infinity_affect_only_outputs_whose_windows_contain_them() {
     }
 }
 
+/// An element of the image gradient depends only on the output gradients that its taps reach.
+#[test]
+fn nan_and_infinity_affect_only_image_gradients_whose_taps_reach_them() {
+    for op in [
+        convolution(3, [2, 16, 17, 1], [10, 11], [0, 0]),
+        convolution(5, [2, 17, 16, 1], [12, 13], [0, 1]),
+    ] {
+        let filters: Vec<f32> = fractions(2, op.filter_len());
+        let x = vec![0.0; op.input_len()];
+        for at in [0, 9, 35, op.output_len() - 1] {
+            let mut is_reached = vec![false; op.input_len()];
+            for_each_product(&op, |i, _, k| is_reached[i] |= k == at);
+            for special in [f32::NAN, f32::INFINITY, 3.0] {
+                let mut dy = vec![0.0; op.output_len()];
+                dy[at] = special;
+                let [.., dx] = by_winograd(&Workers::sequential(), &op, &x, &filters, &dy);
+                for (dx, &is_reached) in dx.unwrap().iter().zip(&is_reached) {
+                    assert_eq!(*dx != 0.0, is_reached, "{special} at {at}");
+                    assert_eq!(dx.is_finite(), !is_reached || special.is_finite());
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn the_choice_depends_on_channels_outputs_and_tiles() {
     let is_chosen = |op: &Convolution| Winograd::if_faster(op).is_some();
@@ -278,7 +303,8 @@ fn the_choice_depends_on_channels_outputs_and_tiles() {
     assert!(!is_chosen(&convolution(5, [10, 48, 128, 1], [7, 7], [2, 2])));
     assert!(is_chosen(&convolution(3, [10, 16, 64, 1], [13, 13], [1, 1])));
     assert!(is_chosen(&convolution(3, [10, 64, 16, 1], [9, 9], [1, 1])));
-    // Too few channels, output planes or tiles, or tiles a quarter of whose outputs is unused.
+    // Too few channels, output planes or tiles, or planes for which a quarter of the computed outputs
+    // is unused.
     assert!(!is_chosen(&convolution(3, [10, 15, 64, 1], [13, 13], [1, 1])));
     assert!(!is_chosen(&convolution(3, [10, 64, 15, 1], [13, 13], [1, 1])));
     assert!(!is_chosen(&convolution(3, [1, 256, 384, 1], [13, 13], [1, 1])));

@@ -7,8 +7,8 @@
 use crate::host::{
     cache::scratch::with_scratch,
     nn::convolution::winograd::{
-        ImageRows, Winograd,
-        panels::{ColumnsMut, Panels},
+        TileRows, Winograd,
+        matrices::{ColumnsMut, MatrixLayout},
         transform::{Axis, Tiles, transform_image, transform_output_gradient},
     },
     simd::{
@@ -21,8 +21,9 @@ use std::ops::Range;
 
 /// Planes of images or of output gradients.
 struct Planes<'a> {
+    /// Elements of the planes of all images and groups.
     x: &'a [f32],
-    /// Number of planes in one group of channels.
+    /// Number of planes of one image and group.
     channels: usize,
     /// Numbers of rows and columns of a plane.
     extents: [usize; 2],
@@ -32,7 +33,7 @@ struct Planes<'a> {
 
 impl Winograd<'_> {
     /// Writes the transformed tiles of the images `x` in `block` to `v`, in the layout
-    /// [`channel_panels`](Self::channel_panels).
+    /// [`channel_layout`](Self::channel_layout).
     pub(crate) fn transform_images<A: Axis<TAPS, TILE>, const TAPS: usize, const TILE: usize>(
         &self,
         workers: &Workers,
@@ -43,7 +44,7 @@ impl Winograd<'_> {
     ) {
         let (channels, extents, pad) = (self.channels, self.input, self.pad);
         let planes = Planes { x, channels, extents, pad };
-        let panels = self.channel_panels();
+        let layout = self.channel_layout();
         self.transform_planes(
             workers,
             group,
@@ -51,12 +52,12 @@ impl Winograd<'_> {
             &planes,
             #[inline(always)]
             |elements, tiles| transform_image::<A, TAPS, TILE>(elements, tiles),
-            (v, &panels),
+            (v, &layout),
         );
     }
 
     /// Writes the transformed tiles of the output gradients `dy` in `block` to `dm`, in the layout
-    /// `panels`.
+    /// `layout`.
     pub(crate) fn transform_output_gradients<
         A: Axis<TAPS, TILE>,
         const TAPS: usize,
@@ -67,7 +68,7 @@ impl Winograd<'_> {
         group: usize,
         block: &Range<usize>,
         dy: &[f32],
-        (dm, panels): (&mut [f32], &Panels),
+        (dm, layout): (&mut [f32], &MatrixLayout),
     ) {
         let (channels, extents) = (self.outputs, self.output);
         let planes = Planes { x: dy, channels, extents, pad: [0, 0] };
@@ -78,7 +79,7 @@ impl Winograd<'_> {
             &planes,
             #[inline(always)]
             |elements, tiles| transform_output_gradient::<A, TAPS, TILE>(elements, tiles),
-            (dm, panels),
+            (dm, layout),
         );
     }
 
@@ -91,10 +92,10 @@ impl Winograd<'_> {
         block: &Range<usize>,
         planes: &Planes,
         transform: impl Fn([[&Lanes; SIDE]; SIDE], &mut Tiles<TILE, TILE>) + Sync,
-        (tiles, panels): (&mut [f32], &Panels),
+        (tiles, layout): (&mut [f32], &MatrixLayout),
     ) {
         let rows_per_task = block.len().div_ceil(workers.count());
-        let mut parts = panels.split_rows(tiles, rows_per_task * self.tiles[1]);
+        let mut parts = layout.split_rows(tiles, rows_per_task * self.tiles[1]);
         // The last block of a task can have fewer rows than the layout.
         parts.truncate(block.len().div_ceil(rows_per_task));
         let max_rows = 2 * rows_per_task.min(self.tiles[0]) + SIDE - 2;
@@ -107,8 +108,8 @@ impl Winograd<'_> {
                 let lanes = lanes.as_chunks_mut().0;
                 for part in self.image_rows(&rows) {
                     for first in (0..planes.channels).step_by(LANES) {
-                        let image = part.image * self.op.groups() + group;
-                        let window = planes.to_lanes::<SIDE>(image, first, &part, lanes);
+                        let image_group = part.image * self.op.groups() + group;
+                        let window = planes.to_lanes::<SIDE>(image_group, first, &part, lanes);
                         vectorized(
                             #[inline(always)]
                             |_| {
@@ -130,7 +131,7 @@ impl Winograd<'_> {
     #[inline(always)]
     fn transform_part<const SIDE: usize, const TILE: usize>(
         &self,
-        part: &ImageRows,
+        part: &TileRows,
         window: &PlaneRows,
         transform: &impl Fn([[&Lanes; SIDE]; SIDE], &mut Tiles<TILE, TILE>),
         mut columns: ColumnsMut,
@@ -148,19 +149,20 @@ impl Winograd<'_> {
 }
 
 impl Planes<'_> {
-    /// Copies the rows that the tiles of `part` read, of the channels of the image `image` from `first`
-    /// on, to `lanes`.
+    /// Copies the rows that the tiles of `part` read to `lanes`, from [`LANES`] planes from `first` on.
+    /// `image_group` is the index of the image's group among the groups of all images.
     fn to_lanes<'l, const SIDE: usize>(
         &self,
-        image: usize,
+        image_group: usize,
         first: usize,
-        part: &ImageRows,
+        part: &TileRows,
         lanes: &'l mut [Lanes],
     ) -> PlaneRows<'l> {
         let [rows, columns] = self.extents;
         let plane_len = rows * columns;
         let count = LANES.min(self.channels - first);
-        let planes = &self.x[(image * self.channels + first) * plane_len..][..count * plane_len];
+        let planes =
+            &self.x[(image_group * self.channels + first) * plane_len..][..count * plane_len];
         let end = (2 * part.rows.end + SIDE - 2).saturating_sub(self.pad[0]).min(rows);
         let first_row = (2 * part.rows.start).saturating_sub(self.pad[0]).min(end);
         planes_to_lanes(planes, plane_len, first_row * columns..end * columns, lanes);

@@ -152,11 +152,11 @@ pub(crate) fn transform_image<A: Axis<TAPS, TILE>, const TAPS: usize, const TILE
 /// Computes `U = G·g·Gᵀ` of filters `g`.
 #[inline(always)]
 pub(crate) fn transform_filters<A: Axis<TAPS, TILE>, const TAPS: usize, const TILE: usize>(
-    g: &Tiles<TAPS, TAPS>,
+    g: [[&Lanes; TAPS]; TAPS],
     u: &mut Tiles<TILE, TILE>,
 ) {
     in_both_axes(
-        references(&g.0),
+        g,
         #[inline(always)]
         |g| A::filter(g),
         u,
@@ -275,16 +275,4 @@ fn in_both_axes<const N: usize, const M: usize>(
             }
         }
     }
-}
-
-/// Returns a reference to each element.
-#[inline(always)]
-fn references<const N: usize>(tiles: &[[Lanes; N]; N]) -> [[&Lanes; N]; N] {
-    let mut references = [[&tiles[0][0]; N]; N];
-    for row in 0..N {
-        for column in 0..N {
-            references[row][column] = &tiles[row][column];
-        }
-    }
-    references
 }

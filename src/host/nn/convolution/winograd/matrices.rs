@@ -1,4 +1,4 @@
-//! Matrices of transformed tiles or filters, and their products.
+//! Matrices of transformed tiles or filters, and their matrix products.
 
 use crate::{
     error::Result,
@@ -19,58 +19,68 @@ const MAX_LEN: usize = 1 << 13;
 /// micro-kernel has as many columns.
 const MIN_COLUMNS: usize = 32;
 
+/// Smallest number of rows for which a right operand is a single panel. GEMM would pack a panel of
+/// [`MIN_COLUMNS`] columns with so many rows, and then also pack the left operand once per panel.
+const ONE_PANEL_MIN_ROWS: usize = 1 << 9;
+
 /// Layout of the matrices of a block or of the filters: one matrix for each element of a tile.
 ///
-/// A matrix consists of panels. A panel has all rows of a range of columns, and its rows are
-/// contiguous. The left operand of a matrix product must be a single panel. The right operand has
-/// panels that GEMM need not pack.
+/// A matrix is divided by columns into *panels*. The rows of a panel are contiguous. The left operand
+/// of a matrix product must be a single panel. The panels of a right operand are so small that GEMM
+/// reads them in place.
 #[derive(Clone, Copy)]
-pub(crate) struct Panels {
+pub(crate) struct MatrixLayout {
     rows: usize,
     /// Number of columns, a multiple of [`LANES`].
     columns: usize,
     /// Number of columns of each panel, except that the last panel can have fewer.
-    step: usize,
+    panel_columns: usize,
 }
 
-impl Panels {
+impl MatrixLayout {
     /// Returns the layout of matrices with a single panel. `columns` is rounded up to a multiple of
     /// [`LANES`].
-    pub(crate) fn single(rows: usize, columns: usize) -> Self {
+    pub(crate) fn one_panel(rows: usize, columns: usize) -> Self {
         let columns = columns.next_multiple_of(LANES);
-        Self { rows, columns, step: columns }
+        Self { rows, columns, panel_columns: columns }
     }
 
     /// Returns the layout of right operands of matrix products. `columns` is rounded up to a multiple
     /// of [`LANES`].
-    pub(crate) fn of_right_operands(rows: usize, columns: usize) -> Self {
-        let step = (MAX_LEN / rows / MIN_COLUMNS * MIN_COLUMNS).max(MIN_COLUMNS);
-        Self { step, ..Self::single(rows, columns) }
+    pub(crate) fn right_operand(rows: usize, columns: usize) -> Self {
+        if rows >= ONE_PANEL_MIN_ROWS {
+            return Self::one_panel(rows, columns);
+        }
+        let panel_columns = (MAX_LEN / rows / MIN_COLUMNS * MIN_COLUMNS).max(MIN_COLUMNS);
+        Self { panel_columns, ..Self::one_panel(rows, columns) }
     }
 
-    /// Returns the layout of products: `rows` rows, and the panels of the right operand `self`.
-    pub(crate) fn of_products(&self, rows: usize) -> Self {
+    /// Returns the layout of matrix products: `rows` rows, and the panels of the right operand `self`.
+    pub(crate) fn products(&self, rows: usize) -> Self {
         Self { rows, ..*self }
     }
 
-    /// Returns the distance in elements between matrices. The distance is not a power of two, because
-    /// the matrices would then compete for the same cache lines of L1.
-    pub(crate) fn stride(&self) -> usize {
-        self.rows * self.columns + LANES
+    /// Returns the number of elements from the start of one matrix to the start of the next: an odd
+    /// number of [`LANES`]. The elements at one position of all matrices are therefore in different
+    /// sets of L1.
+    pub(crate) fn distance(&self) -> usize {
+        ((self.rows * (self.columns / LANES)) | 1) * LANES
     }
 
     /// Returns the ranges of columns of the panels.
     fn ranges(&self) -> impl Iterator<Item = Range<usize>> {
-        let Self { columns, step, .. } = *self;
-        (0..columns).step_by(step).map(move |start| start..columns.min(start + step))
+        let Self { columns, panel_columns, .. } = *self;
+        (0..columns)
+            .step_by(panel_columns)
+            .map(move |start| start..columns.min(start + panel_columns))
     }
 
     /// Returns the index in a matrix of the first row's element in the column `column`, and the number
     /// of elements from one row of the column's panel to the next.
     #[inline(always)]
     pub(crate) fn column(&self, column: usize) -> (usize, usize) {
-        let start = column / self.step * self.step;
-        let row_len = self.step.min(self.columns - start);
+        let start = column / self.panel_columns * self.panel_columns;
+        let row_len = self.panel_columns.min(self.columns - start);
         (start * self.rows + column - start, row_len)
     }
 
@@ -82,8 +92,8 @@ impl Panels {
     ) -> Vec<RowsMut<'m>> {
         let parts = self.rows.div_ceil(rows_per_part);
         let mut split: Vec<_> =
-            (0..parts).map(|_| RowsMut { panels: *self, slices: Vec::new() }).collect();
-        for mut matrix in matrices.chunks_mut(self.stride()) {
+            (0..parts).map(|_| RowsMut { layout: *self, slices: Vec::new() }).collect();
+        for mut matrix in matrices.chunks_mut(self.distance()) {
             for range in self.ranges() {
                 let (panel, rest) = matrix.split_at_mut(self.rows * range.len());
                 matrix = rest;
@@ -98,9 +108,9 @@ impl Panels {
     }
 }
 
-/// Consecutive rows of all matrices with the layout `panels`.
+/// Consecutive rows of all matrices with the layout `layout`.
 pub(crate) struct RowsMut<'m> {
-    panels: Panels,
+    layout: MatrixLayout,
     /// For each matrix, the rows of each panel.
     slices: Vec<&'m mut [f32]>,
 }
@@ -109,14 +119,14 @@ impl<'m> RowsMut<'m> {
     /// Returns the columns from `first` on, which must be a multiple of [`LANES`].
     #[inline(always)]
     pub(crate) fn columns(&mut self, first: usize) -> ColumnsMut<'_, 'm> {
-        let Panels { columns, step, .. } = self.panels;
-        let panel = first / step;
+        let MatrixLayout { columns, panel_columns, .. } = self.layout;
+        let panel = first / panel_columns;
         ColumnsMut {
             slices: &mut self.slices,
             panel,
-            panels: columns.div_ceil(step),
-            row_len: step.min(columns - panel * step),
-            first: first % step,
+            panels: columns.div_ceil(panel_columns),
+            row_len: panel_columns.min(columns - panel * panel_columns),
+            first: first % panel_columns,
         }
     }
 }
@@ -147,21 +157,21 @@ impl ColumnsMut<'_, '_> {
 }
 
 /// `c ← β·c + op(a)·b` for each matrix of `c` and the matrices of `a` and `b` with the same index.
-/// `a_panels` has a single panel, and `b_panels` and `c_panels` have panels of the same columns. `op`
+/// `a_layout` has a single panel, and `b_layout` and `c_layout` have panels of the same columns. `op`
 /// gives β, whether `a` is transposed, and all extents except the number of columns.
 pub(crate) fn multiply(
     workers: &Workers,
     op: &Gemm<f32>,
-    (a, a_panels): (&[f32], &Panels),
-    (b, b_panels): (&[f32], &Panels),
-    (c, c_panels): (&mut [f32], &Panels),
+    (a, a_layout): (&[f32], &MatrixLayout),
+    (b, b_layout): (&[f32], &MatrixLayout),
+    (c, c_layout): (&mut [f32], &MatrixLayout),
 ) -> Result<()> {
-    workers.try_for_each_chunk(c, c_panels.stride(), |i, c| {
-        let (a, b) = (&a[i * a_panels.stride()..], &b[i * b_panels.stride()..]);
-        b_panels.ranges().try_for_each(|panel| {
+    workers.try_for_each_chunk(c, c_layout.distance(), |i, c| {
+        let (a, b) = (&a[i * a_layout.distance()..], &b[i * b_layout.distance()..]);
+        b_layout.ranges().try_for_each(|panel| {
             let n = panel.len();
-            let op = Gemm { n, ..*op }.leading_dims(a_panels.columns, n, n);
-            let (b, c) = (&b[panel.start * b_panels.rows..], &mut c[panel.start * c_panels.rows..]);
+            let op = Gemm { n, ..*op }.leading_dims(a_layout.columns, n, n);
+            let (b, c) = (&b[panel.start * b_layout.rows..], &mut c[panel.start * c_layout.rows..]);
             gemm(&Workers::sequential(), &op, a, b, c)
         })
     })
