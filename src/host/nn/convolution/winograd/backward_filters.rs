@@ -3,6 +3,7 @@
 use crate::{
     error::Result,
     host::{
+        blas::level1::axpy,
         cache::scratch::with_scratch,
         nn::convolution::{
             schedule::{ONE_THREAD, task_workers},
@@ -30,9 +31,6 @@ const MAX_PARTIAL_SUMS: usize = 8;
 /// Largest number of elements of a partial sum: 512 KiB. With larger sums, threads share the work on
 /// each block instead.
 const MAX_PARTIAL_SUM_LEN: usize = 1 << 17;
-
-/// Number of elements to which one task adds the partial sums.
-const ADD_GRAIN: usize = 1 << 13;
 
 /// Number of channels whose filter gradients are transposed at a time, so that each cache line of the
 /// filter gradients is written at once.
@@ -89,12 +87,9 @@ impl Winograd<'_> {
                     })?;
                 }
                 let (du, partial_sums) = du.split_at_mut(sum_len);
-                workers.for_each_chunk(du, ADD_GRAIN, |i, du| {
-                    for partial_sum in partial_sums.chunks_exact(sum_len) {
-                        let partial_sum = &partial_sum[i * ADD_GRAIN..];
-                        du.iter_mut().zip(partial_sum).for_each(|(du, &sum)| *du += sum);
-                    }
-                });
+                for partial_sum in partial_sums.chunks_exact(sum_len) {
+                    axpy(workers, 1.0, partial_sum, du)?;
+                }
                 self.add_filter_gradient::<A, TAPS, TILE>(workers, du, dfilters);
             }
             Ok(())

@@ -64,7 +64,8 @@ impl Winograd<'_> {
     }
 
     /// Calls `body(gemm_workers, images, x, y)` for each task, where `x` and `y` are the inputs and
-    /// outputs of the task's `images` images, or their output gradients and gradients. `body` writes all elements of `y`, to which the
+    /// outputs of the task's `images` images. For the gradient of the images, `x` and `y` are the
+    /// gradients of the outputs and of the images. `body` writes all elements of `y`, to which the
     /// function then applies `activation`.
     pub(crate) fn try_for_each_image_task<T: Element>(
         &self,
@@ -78,6 +79,7 @@ impl Winograd<'_> {
         let max_tiles = self.images_per_task * self.tiles[0] * self.tiles[1];
         let tiles = max_tiles.min(self.block_tiles());
         let gemm = Gemm::<f32>::new(self.outputs, tiles, self.channels);
+        // The threads of a task share the matrix products of a block.
         let gemm_flops = self.tile_len() as u64 * gemm.flops();
         let task_len = self.images_per_task * output_len;
         try_for_each_task(workers, self.op, gemm_flops, y, task_len, |workers, task, y| {

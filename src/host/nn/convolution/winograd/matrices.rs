@@ -19,15 +19,16 @@ const MAX_LEN: usize = 1 << 13;
 /// micro-kernel has as many columns.
 const MIN_COLUMNS: usize = 32;
 
-/// Smallest number of rows for which a right operand is a single panel. GEMM would pack a panel of
-/// [`MIN_COLUMNS`] columns with so many rows, and then also pack the left operand once per panel.
+/// Smallest number of rows for which a right operand is a single panel. A panel of 32 columns and 512
+/// rows is too large for GEMM to read in place. GEMM would pack each such panel, and would also pack
+/// the left operand again for each panel.
 const ONE_PANEL_MIN_ROWS: usize = 1 << 9;
 
 /// Layout of the matrices of a block or of the filters: one matrix for each element of a tile.
 ///
 /// A matrix is divided by columns into *panels*. The rows of a panel are contiguous. The left operand
 /// of a matrix product must be a single panel. The panels of a right operand are so small that GEMM
-/// reads them in place.
+/// reads them in place, unless the operand has 512 or more rows.
 #[derive(Clone, Copy)]
 pub(crate) struct MatrixLayout {
     rows: usize,
