@@ -8,14 +8,12 @@ use crate::{
         cache::scratch::with_scratch,
         nn::convolution::winograd::{
             TileRows, Winograd,
+            forward::OutputPlanes,
             matrices::{MatrixLayout, multiply},
             sum, tile_at,
             transform::{Axis, FiveTaps, ThreeTaps, Tiles, transform_image_gradient},
         },
-        simd::{
-            lanes::{LANES, Lanes, lanes_to_planes},
-            vectorized,
-        },
+        simd::lanes::{LANES, Lanes},
         threads::Workers,
     },
     op::Gemm,
@@ -106,29 +104,23 @@ impl Winograd<'_> {
         workers: &Workers,
         group: usize,
         block: &Range<usize>,
-        (dv, layout): (&[f32], &MatrixLayout),
+        dv: (&[f32], &MatrixLayout),
         dx: &mut [f32],
     ) {
-        let plane_len = self.input[0] * self.input[1];
-        let group_len = self.channels * plane_len;
-        let planes_per_task = self.channels.div_ceil(workers.count()).next_multiple_of(LANES);
-        for part in self.image_rows(block) {
-            let dx = &mut dx[(part.image * self.op.groups() + group) * group_len..][..group_len];
-            workers.for_each_chunk(dx, planes_per_task * plane_len, |task, dx| {
-                with_scratch(plane_len * LANES, |lanes: &mut [f32]| {
-                    for (i, dx) in dx.chunks_mut(LANES * plane_len).enumerate() {
-                        let first = task * planes_per_task + i * LANES;
-                        lanes.fill(0.0);
-                        let lanes = lanes.as_chunks_mut().0;
-                        vectorized(
-                            #[inline(always)]
-                            |_| self.add_part::<A, TAPS, TILE>(&part, (dv, layout), first, lanes),
-                        );
-                        lanes_to_planes(lanes, dx, plane_len, 0..plane_len);
-                    }
-                });
-            });
-        }
+        let len = self.input[0] * self.input[1];
+        let planes = OutputPlanes { group, count: self.channels, len };
+        self.write_planes(
+            workers,
+            block,
+            &planes,
+            |_| 0..len,
+            #[inline(always)]
+            |part, first, lanes| {
+                lanes.fill([0.0; LANES]);
+                self.add_part::<A, TAPS, TILE>(part, dv, first, lanes);
+            },
+            dx,
+        );
     }
 
     /// Adds the gradients of the tiles of `part` to `lanes`, for [`LANES`] channels from `first` on.

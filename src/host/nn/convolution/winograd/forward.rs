@@ -26,6 +26,15 @@ use crate::{
 };
 use std::ops::Range;
 
+/// Planes of outputs or of image gradients: those of one group of each image.
+pub(crate) struct OutputPlanes {
+    pub(crate) group: usize,
+    /// Number of planes of the group.
+    pub(crate) count: usize,
+    /// Number of elements of a plane.
+    pub(crate) len: usize,
+}
+
 impl Winograd<'_> {
     /// `y ← activation(filters ∗ x + bias)` for all images. The accumulator type of `T` must be
     /// `f32`.
@@ -147,34 +156,54 @@ impl Winograd<'_> {
         y: &mut [f32],
     ) {
         let [rows, columns] = self.output;
-        let (plane_len, group_len) = (rows * columns, self.outputs * rows * columns);
-        let planes_per_task = self.outputs.div_ceil(workers.count()).next_multiple_of(LANES);
+        let planes = OutputPlanes { group, count: self.outputs, len: rows * columns };
+        let range =
+            |part: &TileRows| 2 * part.rows.start * columns..rows.min(2 * part.rows.end) * columns;
+        self.write_planes(
+            workers,
+            block,
+            &planes,
+            range,
+            #[inline(always)]
+            |part, first, lanes| {
+                let mut bias_lanes = [0.0; LANES];
+                if let Some(bias) = bias {
+                    let bias = &bias[first..self.outputs.min(first + LANES)];
+                    bias_lanes[..bias.len()].copy_from_slice(bias);
+                }
+                self.write_part_outputs::<A, TAPS, TILE>(part, products, first, &bias_lanes, lanes)
+            },
+            y,
+        );
+    }
+
+    /// Writes the rows of planes to which the tiles of `block` contribute to `y`. For each part of the
+    /// block and each [`LANES`] planes, the function calls `write(part, first, lanes)`, where `first`
+    /// is the index of the first plane, and copies `lanes` to the elements `range(part)` of the planes.
+    pub(crate) fn write_planes(
+        &self,
+        workers: &Workers,
+        block: &Range<usize>,
+        planes: &OutputPlanes,
+        range: impl Fn(&TileRows) -> Range<usize>,
+        write: impl Fn(&TileRows, usize, &mut [Lanes]) + Sync,
+        y: &mut [f32],
+    ) {
+        let &OutputPlanes { group, count, len } = planes;
+        let planes_per_task = count.div_ceil(workers.count()).next_multiple_of(LANES);
         for part in self.image_rows(block) {
-            let y = &mut y[(part.image * self.op.groups() + group) * group_len..][..group_len];
-            let range = 2 * part.rows.start * columns..rows.min(2 * part.rows.end) * columns;
-            workers.for_each_chunk(y, planes_per_task * plane_len, |task, y| {
+            let y = &mut y[(part.image * self.op.groups() + group) * count * len..][..count * len];
+            let range = range(&part);
+            workers.for_each_chunk(y, planes_per_task * len, |task, y| {
                 with_scratch(range.len() * LANES, |lanes: &mut [f32]| {
                     let lanes = lanes.as_chunks_mut().0;
-                    for (i, y) in y.chunks_mut(LANES * plane_len).enumerate() {
+                    for (i, y) in y.chunks_mut(LANES * len).enumerate() {
                         let first = task * planes_per_task + i * LANES;
-                        let mut bias_lanes = [0.0; LANES];
-                        if let Some(bias) = bias {
-                            let bias = &bias[first..self.outputs.min(first + LANES)];
-                            bias_lanes[..bias.len()].copy_from_slice(bias);
-                        }
                         vectorized(
                             #[inline(always)]
-                            |_| {
-                                self.write_part_outputs::<A, TAPS, TILE>(
-                                    &part,
-                                    products,
-                                    first,
-                                    &bias_lanes,
-                                    lanes,
-                                )
-                            },
+                            |_| write(&part, first, lanes),
                         );
-                        lanes_to_planes(lanes, y, plane_len, range.clone());
+                        lanes_to_planes(lanes, y, len, range.clone());
                     }
                 });
             });

@@ -90,7 +90,7 @@ pub(crate) struct Winograd<'a> {
 }
 
 /// Rows of tiles of one image, as part of a block.
-struct TileRows {
+pub(crate) struct TileRows {
     image: usize,
     rows: Range<usize>,
     /// Index of the first tile in the given range of rows of tiles.
