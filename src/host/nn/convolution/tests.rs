@@ -77,8 +77,8 @@ fn cases() -> Vec<Convolution> {
         convolution(2, 2, 2, 1, &square_axes(1, 3, 2, 4)),
         // A convolution whose filter gradient stores the im2col matrix, with groups and padding.
         convolution(2, 6, 4, 2, &[axis(24, 3, 1, 1, 1), axis(25, 3, 1, 1, 1)]),
-        // A convolution by Winograd's algorithm.
-        convolution(4, 32, 32, 1, &square_axes(8, 3, 1, 1)),
+        // A convolution by Winograd's algorithm, in vectors that contain planes of two images.
+        convolution(4, 17, 18, 1, &square_axes(8, 3, 1, 1)),
         // A convolution whose im2col matrix exceeds the caches.
         convolution(2, 40, 6, 2, &square_axes(80, 4, 1, 1)),
         convolution(1, 96, 8, 1, &[axis(600, 9, 1, 4, 1)]),

@@ -8,7 +8,7 @@ use crate::{
         nn::convolution::{
             schedule::{ONE_THREAD, task_workers},
             winograd::{
-                Winograd,
+                Block, Winograd,
                 matrices::{MatrixLayout, multiply},
                 tile_at,
                 transform::{Axis, FiveTaps, ThreeTaps, Tiles, transform_filter_gradient},
@@ -22,7 +22,6 @@ use crate::{
     },
     op::{Gemm, Transpose},
 };
-use std::ops::Range;
 
 /// Largest number of partial sums of the gradient of the transformed filters. Each partial sum is a
 /// task.
@@ -34,7 +33,7 @@ const MAX_PARTIAL_SUM_LEN: usize = 1 << 17;
 
 /// Number of channels whose filter gradients are transposed at a time, so that each cache line of the
 /// filter gradients is written at once.
-const CHANNELS: usize = 16;
+const CHANNELS_PER_CHUNK: usize = 16;
 
 /// All images and output gradients, and the group to process.
 struct GroupOperands<'a> {
@@ -68,8 +67,8 @@ impl Winograd<'_> {
         dfilters: &mut [f32],
     ) -> Result<()> {
         let workers = task_workers(workers, self.op);
-        let layout = self.output_operand_layout().products(self.channels);
-        let sum_len = self.tile_len() * layout.distance();
+        let layout = self.filter_gradient_layout();
+        let sum_len = self.matrices_len(&layout);
         let filters_len = self.outputs * self.channels * TAPS * TAPS;
         let blocks: Vec<_> = self.blocks(self.op.batch()).collect();
         let max_sums = if sum_len <= MAX_PARTIAL_SUM_LEN { MAX_PARTIAL_SUMS } else { 1 };
@@ -78,12 +77,12 @@ impl Winograd<'_> {
             for (group, dfilters) in dfilters.chunks_exact_mut(filters_len).enumerate() {
                 let operands = &GroupOperands { group, x, dy };
                 if sums == 1 {
-                    self.add_blocks::<A, TAPS, TILE>(workers, operands, &blocks, du)?;
+                    self.sum_blocks::<A, TAPS, TILE>(workers, operands, &blocks, du)?;
                 } else {
                     workers.try_for_each_chunk(du, sum_len, |i, du| {
                         let [start, end] = [i, i + 1].map(|i| i * blocks.len() / sums);
                         let blocks = &blocks[start..end];
-                        self.add_blocks::<A, TAPS, TILE>(&ONE_THREAD, operands, blocks, du)
+                        self.sum_blocks::<A, TAPS, TILE>(&ONE_THREAD, operands, blocks, du)
                     })?;
                 }
                 let (du, partial_sums) = du.split_at_mut(sum_len);
@@ -96,26 +95,41 @@ impl Winograd<'_> {
         })
     }
 
-    /// Returns the layout of a block of transformed output gradients, with a row for each tile.
-    fn output_operand_layout(&self) -> MatrixLayout {
-        MatrixLayout::right_operand(self.block_tiles(), self.outputs)
+    /// Returns the layout of `dU`, with a row for each channel and a column for each output plane.
+    fn filter_gradient_layout(&self) -> MatrixLayout {
+        MatrixLayout::one_panel(self.channels, 1, self.outputs)
+    }
+
+    /// Returns the layout of the transformed output gradients of `block`.
+    fn output_gradient_layout(&self, block: &Block) -> MatrixLayout {
+        self.block_layout(block, self.outputs).right_operand()
     }
 
     /// `du ← Σ dM ⊙ V` for the tiles of `blocks`.
-    fn add_blocks<A: Axis<TAPS, TILE>, const TAPS: usize, const TILE: usize>(
+    fn sum_blocks<A: Axis<TAPS, TILE>, const TAPS: usize, const TILE: usize>(
         &self,
         workers: &Workers,
         &GroupOperands { group, x, dy }: &GroupOperands,
-        blocks: &[Range<usize>],
+        blocks: &[Block],
         du: &mut [f32],
     ) -> Result<()> {
-        let v_layout = self.channel_layout();
-        let dm_layout = self.output_operand_layout();
-        let layout = dm_layout.products(self.channels);
-        with_scratch(self.tile_len() * v_layout.distance(), |v: &mut [f32]| {
-            with_scratch(self.tile_len() * dm_layout.distance(), |dm: &mut [f32]| {
+        let largest = self.largest_block();
+        let v_len = self.matrices_len(&self.block_layout(&largest, self.channels));
+        let dm_len = self.matrices_len(&self.output_gradient_layout(&largest));
+        with_scratch(v_len, |v: &mut [f32]| {
+            with_scratch(dm_len, |dm: &mut [f32]| {
                 blocks.iter().enumerate().try_for_each(|(i, block)| {
-                    self.transform_images::<A, TAPS, TILE>(workers, group, block, x, v);
+                    let v_layout = self.block_layout(block, self.channels);
+                    let dm_layout = self.output_gradient_layout(block);
+                    let v = &mut v[..self.matrices_len(&v_layout)];
+                    let dm = &mut dm[..self.matrices_len(&dm_layout)];
+                    self.transform_images::<A, TAPS, TILE>(
+                        workers,
+                        group,
+                        block,
+                        x,
+                        (v, &v_layout),
+                    );
                     self.transform_output_gradients::<A, TAPS, TILE>(
                         workers,
                         group,
@@ -123,12 +137,11 @@ impl Winograd<'_> {
                         dy,
                         (dm, &dm_layout),
                     );
-                    let tiles = block.len() * self.tiles[1];
-                    let op = Gemm::new(self.channels, self.outputs, tiles)
+                    let op = Gemm::new(self.channels, self.outputs, v_layout.rows())
                         .transpose(Transpose::Yes, Transpose::No)
                         .beta(if i == 0 { 0.0 } else { 1.0 });
                     let (v, dm) = ((&*v, &v_layout), (&*dm, &dm_layout));
-                    multiply(workers, &op, v, dm, (&mut *du, &layout))
+                    multiply(workers, &op, v, dm, (&mut *du, &self.filter_gradient_layout()))
                 })
             })
         })
@@ -141,21 +154,20 @@ impl Winograd<'_> {
         du: &[f32],
         dfilters: &mut [f32],
     ) {
-        let (taps, layout) = (TAPS * TAPS, self.output_operand_layout().products(self.channels));
-        let (filters_len, chunk_len) = (self.channels * taps, CHANNELS * taps);
+        let (taps, layout) = (TAPS * TAPS, self.filter_gradient_layout());
+        let (filters_len, chunk_len) = (self.channels * taps, CHANNELS_PER_CHUNK * taps);
         workers.for_each_chunk(dfilters, LANES * filters_len, |task, dfilters| {
-            let (start, row_len) = layout.column(task * LANES);
             with_scratch(2 * chunk_len * LANES, |scratch: &mut [f32]| {
                 let (lanes, planes) = scratch.split_at_mut(chunk_len * LANES);
                 let lanes = lanes.as_chunks_mut().0;
-                for first in (0..self.channels).step_by(CHANNELS) {
-                    let count = CHANNELS.min(self.channels - first);
+                for first in (0..self.channels).step_by(CHANNELS_PER_CHUNK) {
+                    let count = CHANNELS_PER_CHUNK.min(self.channels - first);
                     vectorized(
                         #[inline(always)]
                         |_| {
                             let mut gradient = Tiles::ZERO;
                             for (i, lanes) in lanes.chunks_exact_mut(taps).take(count).enumerate() {
-                                let at = start + (first + i) * row_len;
+                                let at = (first + i) * layout.tile_stride() + task * LANES;
                                 let tile = tile_at(du, layout.distance(), at);
                                 transform_filter_gradient::<A, TAPS, TILE>(tile, &mut gradient);
                                 lanes.copy_from_slice(gradient.0.as_flattened());

@@ -5,20 +5,17 @@ use crate::{
     element::Element,
     error::Result,
     host::{
-        cache::scratch::with_scratch,
         nn::convolution::winograd::{
-            TileRows, Winograd,
-            forward::OutputPlanes,
-            matrices::{MatrixLayout, multiply},
+            Winograd,
+            forward::write_planes,
+            matrices::MatrixLayout,
             sum, tile_at,
             transform::{Axis, FiveTaps, ThreeTaps, Tiles, transform_image_gradient},
         },
         simd::lanes::{LANES, Lanes},
         threads::Workers,
     },
-    op::Gemm,
 };
-use std::ops::Range;
 
 impl Winograd<'_> {
     /// `dx ← filtersᵀ ∗ dy` for all images. The accumulator type of `T` must be `f32`. A block must
@@ -67,78 +64,57 @@ impl Winograd<'_> {
         u: &[f32],
         dx: &mut [f32],
     ) -> Result<()> {
-        let u_layout = self.outputs_by_channels().layout();
-        let (dm_layout, layout) = (self.output_layout(), u_layout.products(self.block_tiles()));
-        with_scratch(self.tile_len() * dm_layout.distance(), |dm: &mut [f32]| {
-            with_scratch(self.tile_len() * layout.distance(), |dv: &mut [f32]| {
-                for block in self.blocks(images) {
-                    let op = Gemm::new(block.len() * self.tiles[1], self.channels, self.outputs);
-                    let groups = u.chunks_exact(self.tile_len() * u_layout.distance());
-                    for (group, u) in groups.enumerate() {
-                        self.transform_output_gradients::<A, TAPS, TILE>(
-                            workers,
-                            group,
-                            &block,
-                            dy,
-                            (dm, &dm_layout),
-                        );
-                        let (dm, u) = ((&*dm, &dm_layout), (u, &u_layout));
-                        multiply(workers, &op, dm, u, (&mut *dv, &layout))?;
-                        self.transform_image_gradients::<A, TAPS, TILE>(
-                            workers,
-                            group,
-                            &block,
-                            (dv, &layout),
-                            dx,
-                        );
-                    }
-                }
-                Ok(())
-            })
-        })
+        let group_len = self.channels * self.input[0] * self.input[1];
+        self.multiply_blocks(
+            workers,
+            images,
+            (u, self.outputs_by_channels()),
+            |group, block, dm| {
+                self.transform_output_gradients::<A, TAPS, TILE>(workers, group, block, dy, dm);
+            },
+            |group, block, dv| {
+                let dx = &mut dx[self.block_range(block, group, group_len)];
+                self.write_image_gradients::<A, TAPS, TILE>(workers, dv, dx);
+            },
+        )
     }
 
-    /// Writes the gradients of the images of `block` to `dx`: the sums of the transformed `dv`.
-    fn transform_image_gradients<A: Axis<TAPS, TILE>, const TAPS: usize, const TILE: usize>(
+    /// Writes the sums of `B·dV·Bᵀ` over all tiles to `dx`. `dx` contains the planes of one group in the
+    /// images of a block, and the block contains whole images.
+    fn write_image_gradients<A: Axis<TAPS, TILE>, const TAPS: usize, const TILE: usize>(
         &self,
         workers: &Workers,
-        group: usize,
-        block: &Range<usize>,
         dv: (&[f32], &MatrixLayout),
         dx: &mut [f32],
     ) {
         let len = self.input[0] * self.input[1];
-        let planes = OutputPlanes { group, count: self.channels, len };
-        self.write_planes(
+        write_planes(
             workers,
-            block,
-            &planes,
-            |_| 0..len,
+            len,
+            0..len,
             #[inline(always)]
-            |part, first, lanes| {
+            |first, lanes| {
                 lanes.fill([0.0; LANES]);
-                self.add_part::<A, TAPS, TILE>(part, dv, first, lanes);
+                self.add_tiles::<A, TAPS, TILE>(dv, first, lanes);
             },
             dx,
         );
     }
 
-    /// Adds the gradients of the tiles of `part` to `lanes`, for [`LANES`] channels from `first` on.
+    /// Adds the gradients of the tiles of [`LANES`] planes from `first` on to `lanes`.
     #[inline(always)]
-    fn add_part<A: Axis<TAPS, TILE>, const TAPS: usize, const TILE: usize>(
+    fn add_tiles<A: Axis<TAPS, TILE>, const TAPS: usize, const TILE: usize>(
         &self,
-        part: &TileRows,
         (dv, layout): (&[f32], &MatrixLayout),
         first: usize,
         lanes: &mut [Lanes],
     ) {
-        let (start, row_len) = layout.column(first);
         let mut gradients = Tiles::<TILE, TILE>::ZERO;
-        let mut at = start + part.first_tile * row_len;
-        for tile_row in part.rows.clone() {
+        let mut at = first;
+        for tile_row in 0..self.tiles[0] {
             for tile_column in 0..self.tiles[1] {
                 let tile = tile_at(dv, layout.distance(), at);
-                at += row_len;
+                at += layout.tile_stride();
                 transform_image_gradient::<A, TAPS, TILE>(tile, &mut gradients);
                 for (r, gradients) in gradients.0.iter().enumerate() {
                     let row = (2 * tile_row + r).wrapping_sub(self.pad[0]);

@@ -27,7 +27,7 @@ use std::ops::Range;
 /// read.
 const ROWS: usize = 16;
 
-/// The filters of a group as a matrix: the channels and the output planes, or vice versa.
+/// The filters of a group as a matrix. Its rows are channels and its columns output planes, or vice versa.
 #[derive(Clone, Copy)]
 pub(crate) struct FilterMatrix {
     rows: FilterAxis,
@@ -43,9 +43,14 @@ struct FilterAxis {
 }
 
 impl FilterMatrix {
+    /// Returns the numbers of rows and columns.
+    pub(crate) fn shape(&self) -> [usize; 2] {
+        [self.rows.count, self.columns.count]
+    }
+
     /// Returns the layout of the transformed filters.
     pub(crate) fn layout(&self) -> MatrixLayout {
-        MatrixLayout::right_operand(self.rows.count, self.columns.count)
+        MatrixLayout::one_panel(self.rows.count, 1, self.columns.count).right_operand()
     }
 }
 
@@ -76,7 +81,7 @@ impl Winograd<'_> {
         filters: &[f32],
         body: impl FnOnce(&[f32]) -> Result<()>,
     ) -> Result<()> {
-        let group_len = self.tile_len() * matrix.layout().distance();
+        let group_len = self.matrices_len(&matrix.layout());
         with_scratch(self.op.groups() * group_len, |u: &mut [f32]| {
             let workers = task_workers(workers, self.op);
             let filters = filters.chunks_exact(filters.len() / self.op.groups());
@@ -96,33 +101,29 @@ impl FilterMatrix {
         filters: &[f32],
         u: &mut [f32],
     ) {
-        let (rows, columns, taps) = (self.rows.count, self.columns.count, TAPS * TAPS);
+        let (layout, rows, taps) = (self.layout(), self.rows.count, TAPS * TAPS);
         let rows_per_task = rows.div_ceil(workers.count());
-        let mut parts = self.layout().split_rows(u, rows_per_task);
+        let mut parts = layout.split_tiles(u, rows_per_task);
         workers.for_each_chunk(&mut parts, 1, |task, parts| {
             let first_row = task * rows_per_task;
             let task_rows = first_row..rows.min(first_row + rows_per_task);
             with_scratch(ROWS * taps * LANES, |lanes: &mut [f32]| {
-                for first in (0..columns).step_by(LANES) {
-                    let mut part_columns = parts[0].columns(first);
+                let lanes = lanes.as_chunks_mut().0;
+                for chunk in layout.plane_chunks() {
                     for start in task_rows.clone().step_by(ROWS) {
-                        let chunk = start..task_rows.end.min(start + ROWS);
-                        self.copy_to_lanes(
-                            filters,
-                            taps,
-                            chunk.clone(),
-                            first,
-                            lanes.as_chunks_mut().0,
-                        );
+                        let rows = start..task_rows.end.min(start + ROWS);
+                        let columns = chunk.planes.clone();
+                        self.copy_to_lanes(filters, taps, rows.clone(), columns, lanes);
                         vectorized(
                             #[inline(always)]
                             |_| {
                                 let mut transformed = Tiles::ZERO;
-                                for (i, row) in chunk.enumerate() {
-                                    let filters = tile_at(lanes, LANES, i * taps * LANES);
+                                for (i, row) in rows.enumerate() {
+                                    let filters =
+                                        tile_at(lanes.as_flattened(), LANES, i * taps * LANES);
                                     transform_filters::<A, TAPS, TILE>(filters, &mut transformed);
                                     let elements = transformed.0.as_flattened();
-                                    part_columns.write(row - first_row, elements);
+                                    parts[0].write(&chunk, row - first_row, elements);
                                 }
                             },
                         );
@@ -132,17 +133,17 @@ impl FilterMatrix {
         });
     }
 
-    /// Copies the taps of the filters in the rows `rows` and in [`LANES`] columns from `first` on to
-    /// `lanes`, one row after another. The taps of missing columns become zeros.
+    /// Copies the taps of the filters in the rows `rows` and in at most [`LANES`] columns to `lanes`, one
+    /// row after another. The taps of missing columns become zeros.
     fn copy_to_lanes(
         &self,
         filters: &[f32],
         taps: usize,
         rows: Range<usize>,
-        first: usize,
+        columns: Range<usize>,
         lanes: &mut [Lanes],
     ) {
-        let count = LANES.min(self.columns.count - first);
+        let (first, count) = (columns.start, columns.len());
         // Number of elements from one column to the next. Either the filters of a column or those of
         // a row are contiguous.
         let len = self.columns.stride * taps;

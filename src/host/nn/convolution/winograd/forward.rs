@@ -9,7 +9,8 @@ use crate::{
         nn::convolution::{
             schedule::{activate, try_for_each_task},
             winograd::{
-                TileRows, Winograd,
+                Block, Winograd,
+                filters::FilterMatrix,
                 matrices::{MatrixLayout, multiply},
                 sum, tile_at,
                 transform::{Axis, FiveTaps, ThreeTaps, Tiles, transform_products},
@@ -24,16 +25,7 @@ use crate::{
     },
     op::{Gemm, Unary},
 };
-use std::ops::Range;
-
-/// Planes of outputs or of image gradients: those of one group of each image.
-pub(crate) struct OutputPlanes {
-    pub(crate) group: usize,
-    /// Number of planes of the group.
-    pub(crate) count: usize,
-    /// Number of elements of a plane.
-    pub(crate) len: usize,
-}
+use std::{array, ops::Range};
 
 impl Winograd<'_> {
     /// `y ← activation(filters ∗ x + bias)` for all images. The accumulator type of `T` must be
@@ -85,15 +77,14 @@ impl Winograd<'_> {
         body: impl Fn(&Workers, usize, &[f32], &mut [f32]) -> Result<()> + Sync + Send,
     ) -> Result<()> {
         let (image_len, output_len) = (x.len() / self.op.batch(), y.len() / self.op.batch());
-        let max_tiles = self.images_per_task * self.tiles[0] * self.tiles[1];
-        let tiles = max_tiles.min(self.block_tiles());
-        let gemm = Gemm::<f32>::new(self.outputs, tiles, self.channels);
+        let rows = self.block_layout(&self.largest_block(), self.channels).rows();
+        let gemm = Gemm::<f32>::new(rows, self.outputs, self.channels);
         // The threads of a task share the matrix products of a block.
         let gemm_flops = self.tile_len() as u64 * gemm.flops();
-        let task_len = self.images_per_task * output_len;
+        let task_len = self.images_per_block * output_len;
         try_for_each_task(workers, self.op, gemm_flops, y, task_len, |workers, task, y| {
             let images = y.len() / output_len;
-            let x = &x[task * self.images_per_task * image_len..][..images * image_len];
+            let x = &x[task * self.images_per_block * image_len..][..images * image_len];
             with_scratch(accumulator_len::<T>(x.len()), |x_scratch| {
                 with_scratch(accumulator_len::<T>(y.len()), |y_scratch| {
                     let x = cast_slice(widened(x, x_scratch));
@@ -108,6 +99,39 @@ impl Winograd<'_> {
         })
     }
 
+    /// For each block of `images` images and each group, calls `transform(group, block, operand)`,
+    /// multiplies `operand` by the transformed filters `u`, and calls `write(group, block, products)`.
+    /// `matrix` describes the filters of one group.
+    pub(crate) fn multiply_blocks(
+        &self,
+        workers: &Workers,
+        images: usize,
+        (u, matrix): (&[f32], FilterMatrix),
+        transform: impl Fn(usize, &Block, (&mut [f32], &MatrixLayout)),
+        mut write: impl FnMut(usize, &Block, (&[f32], &MatrixLayout)),
+    ) -> Result<()> {
+        let (planes, u_layout) = (matrix.shape(), matrix.layout());
+        let block_layouts = |block: &Block| planes.map(|planes| self.block_layout(block, planes));
+        let largest = block_layouts(&self.largest_block()).map(|layout| self.matrices_len(&layout));
+        with_scratch(largest[0], |operand: &mut [f32]| {
+            with_scratch(largest[1], |products: &mut [f32]| {
+                for block in self.blocks(images) {
+                    let [operand_layout, layout] = block_layouts(&block);
+                    let operand = &mut operand[..self.matrices_len(&operand_layout)];
+                    let products = &mut products[..self.matrices_len(&layout)];
+                    let op = Gemm::new(layout.rows(), planes[1], planes[0]);
+                    for (group, u) in u.chunks_exact(self.matrices_len(&u_layout)).enumerate() {
+                        transform(group, &block, (operand, &operand_layout));
+                        let (operand, u) = ((&*operand, &operand_layout), (u, &u_layout));
+                        multiply(workers, &op, operand, u, (products, &layout))?;
+                        write(group, &block, (products, &layout));
+                    }
+                }
+                Ok(())
+            })
+        })
+    }
+
     /// `y ← filters ∗ x + bias` for the images of one task, from the transformed filters `u`.
     fn convolve_images<A: Axis<TAPS, TILE>, const TAPS: usize, const TILE: usize>(
         &self,
@@ -118,116 +142,64 @@ impl Winograd<'_> {
         bias: Option<&[f32]>,
         y: &mut [f32],
     ) -> Result<()> {
-        let u_layout = self.channels_by_outputs().layout();
-        let (v_layout, layout) = (self.channel_layout(), u_layout.products(self.block_tiles()));
-        with_scratch(self.tile_len() * v_layout.distance(), |v: &mut [f32]| {
-            with_scratch(self.tile_len() * layout.distance(), |products: &mut [f32]| {
-                for block in self.blocks(images) {
-                    let op = Gemm::new(block.len() * self.tiles[1], self.outputs, self.channels);
-                    let groups = u.chunks_exact(self.tile_len() * u_layout.distance());
-                    for (group, u) in groups.enumerate() {
-                        self.transform_images::<A, TAPS, TILE>(workers, group, &block, x, v);
-                        let (v, u) = ((&*v, &v_layout), (u, &u_layout));
-                        multiply(workers, &op, v, u, (&mut *products, &layout))?;
-                        let bias = bias.map(|bias| &bias[group * self.outputs..][..self.outputs]);
-                        self.write_outputs::<A, TAPS, TILE>(
-                            workers,
-                            group,
-                            &block,
-                            (products, &layout),
-                            bias,
-                            y,
-                        );
-                    }
-                }
-                Ok(())
-            })
-        })
+        let group_len = self.outputs * self.output[0] * self.output[1];
+        self.multiply_blocks(
+            workers,
+            images,
+            (u, self.channels_by_outputs()),
+            |group, block, v| {
+                self.transform_images::<A, TAPS, TILE>(workers, group, block, x, v);
+            },
+            |group, block, products| {
+                let bias = bias.map(|bias| &bias[group * self.outputs..][..self.outputs]);
+                let y = &mut y[self.block_range(block, group, group_len)];
+                self.write_outputs::<A, TAPS, TILE>(workers, block, products, bias, y);
+            },
+        )
     }
 
-    /// Writes the outputs of `block` to `y`: the transformed `products`, plus the bias.
+    /// Writes `Aᵀ·M·A + bias` for the tiles of `block` to `y`, where `M` is `products`. `y` contains the
+    /// planes of one group in the images of the block.
     fn write_outputs<A: Axis<TAPS, TILE>, const TAPS: usize, const TILE: usize>(
         &self,
         workers: &Workers,
-        group: usize,
-        block: &Range<usize>,
+        block: &Block,
         products: (&[f32], &MatrixLayout),
         bias: Option<&[f32]>,
         y: &mut [f32],
     ) {
         let [rows, columns] = self.output;
-        let planes = OutputPlanes { group, count: self.outputs, len: rows * columns };
-        let range =
-            |part: &TileRows| 2 * part.rows.start * columns..rows.min(2 * part.rows.end) * columns;
-        self.write_planes(
+        let range = 2 * block.rows.start * columns..rows.min(2 * block.rows.end) * columns;
+        write_planes(
             workers,
-            block,
-            &planes,
+            rows * columns,
             range,
             #[inline(always)]
-            |part, first, lanes| {
-                let mut bias_lanes = [0.0; LANES];
-                if let Some(bias) = bias {
-                    let bias = &bias[first..self.outputs.min(first + LANES)];
-                    bias_lanes[..bias.len()].copy_from_slice(bias);
-                }
-                self.write_part_outputs::<A, TAPS, TILE>(part, products, first, &bias_lanes, lanes)
+            |first, lanes| {
+                let bias_lanes = bias.map_or([0.0; LANES], |bias| {
+                    array::from_fn(|lane| bias[(first + lane) % self.outputs])
+                });
+                self.write_plane_outputs::<A, TAPS, TILE>(products, first, &bias_lanes, lanes)
             },
             y,
         );
     }
 
-    /// Writes the rows of planes to which the tiles of `block` contribute to `y`. For each part of the
-    /// block and each [`LANES`] planes, the function calls `write(part, first, lanes)`, where `first`
-    /// is the index of the first plane, and copies `lanes` to the elements `range(part)` of the planes.
-    pub(crate) fn write_planes(
-        &self,
-        workers: &Workers,
-        block: &Range<usize>,
-        planes: &OutputPlanes,
-        range: impl Fn(&TileRows) -> Range<usize>,
-        write: impl Fn(&TileRows, usize, &mut [Lanes]) + Sync,
-        y: &mut [f32],
-    ) {
-        let &OutputPlanes { group, count, len } = planes;
-        let planes_per_task = count.div_ceil(workers.count()).next_multiple_of(LANES);
-        for part in self.image_rows(block) {
-            let y = &mut y[(part.image * self.op.groups() + group) * count * len..][..count * len];
-            let range = range(&part);
-            workers.for_each_chunk(y, planes_per_task * len, |task, y| {
-                with_scratch(range.len() * LANES, |lanes: &mut [f32]| {
-                    let lanes = lanes.as_chunks_mut().0;
-                    for (i, y) in y.chunks_mut(LANES * len).enumerate() {
-                        let first = task * planes_per_task + i * LANES;
-                        vectorized(
-                            #[inline(always)]
-                            |_| write(&part, first, lanes),
-                        );
-                        lanes_to_planes(lanes, y, len, range.clone());
-                    }
-                });
-            });
-        }
-    }
-
-    /// Writes the outputs of the tiles of `part` to `lanes`, for [`LANES`] output planes from `first`
-    /// on.
+    /// Writes the outputs of [`LANES`] output planes from `first` on to `lanes`.
     #[inline(always)]
-    fn write_part_outputs<A: Axis<TAPS, TILE>, const TAPS: usize, const TILE: usize>(
+    fn write_plane_outputs<A: Axis<TAPS, TILE>, const TAPS: usize, const TILE: usize>(
         &self,
-        part: &TileRows,
         (products, layout): (&[f32], &MatrixLayout),
         first: usize,
         bias: &Lanes,
         lanes: &mut [Lanes],
     ) {
-        let (start, row_len) = layout.column(first);
-        let mut at = start + part.first_tile * row_len;
+        let mut at = first;
         let mut outputs = Tiles::<2, 2>::ZERO;
         for rows in lanes.chunks_mut(2 * self.output[1]) {
             for column in 0..self.tiles[1] {
                 let tile = tile_at(products, layout.distance(), at);
-                at += row_len;
+                at += layout.tile_stride();
                 transform_products::<A, TAPS, TILE>(tile, &mut outputs);
                 let rows = rows.chunks_exact_mut(self.output[1]);
                 for (row, outputs) in rows.zip(&outputs.0) {
@@ -238,4 +210,32 @@ impl Winograd<'_> {
             }
         }
     }
+}
+
+/// Writes the elements `range` of planes of `plane_len` elements to `planes`. For each [`LANES`]
+/// planes, the function calls `write(first, lanes)`, where `first` is the index of the first plane,
+/// and copies `lanes` to the elements. The last call can have fewer than [`LANES`] planes; the remaining
+/// lanes are ignored.
+pub(crate) fn write_planes(
+    workers: &Workers,
+    plane_len: usize,
+    range: Range<usize>,
+    write: impl Fn(usize, &mut [Lanes]) + Sync,
+    planes: &mut [f32],
+) {
+    let count = planes.len() / plane_len;
+    let planes_per_task = count.div_ceil(workers.count()).next_multiple_of(LANES);
+    workers.for_each_chunk(planes, planes_per_task * plane_len, |task, planes| {
+        with_scratch(range.len() * LANES, |lanes: &mut [f32]| {
+            let lanes = lanes.as_chunks_mut().0;
+            for (i, planes) in planes.chunks_mut(LANES * plane_len).enumerate() {
+                let first = task * planes_per_task + i * LANES;
+                vectorized(
+                    #[inline(always)]
+                    |_| write(first, lanes),
+                );
+                lanes_to_planes(lanes, planes, plane_len, range.clone());
+            }
+        });
+    });
 }

@@ -11,13 +11,14 @@ use crate::{
 };
 use std::ops::Range;
 
-/// Largest number of elements of a panel with more than [`MIN_COLUMNS`] columns: 32 KiB. GEMM reads
-/// such a panel in place, and most of the panel stays in L1.
-const MAX_LEN: usize = 1 << 13;
+/// Largest number of elements of a panel of a right operand that has several panels and more than
+/// [`MIN_PANEL_COLUMNS`] columns per panel: 32 KiB. GEMM reads such a panel in place, and most of the
+/// panel stays in L1.
+const MAX_PANEL_LEN: usize = 1 << 13;
 
-/// Smallest number of columns of a panel, except of the last one: the widest tile of GEMM's
-/// micro-kernel has as many columns.
-const MIN_COLUMNS: usize = 32;
+/// Smallest number of columns of a panel of a right operand, except of the last panel: the widest tile of
+/// GEMM's micro-kernel has as many columns.
+const MIN_PANEL_COLUMNS: usize = 32;
 
 /// Smallest number of rows for which a right operand is a single panel. A panel of 32 columns and 512
 /// rows is too large for GEMM to read in place. GEMM would pack each such panel, and would also pack
@@ -26,82 +27,116 @@ const ONE_PANEL_MIN_ROWS: usize = 1 << 9;
 
 /// Layout of the matrices of a block or of the filters: one matrix for each element of a tile.
 ///
-/// A matrix is divided by columns into *panels*. The rows of a panel are contiguous. The left operand
-/// of a matrix product must be a single panel. The panels of a right operand are so small that GEMM
-/// reads them in place, unless the operand has 512 or more rows.
+/// A matrix has a row for each tile and image, and a column for each plane of an image. The images of a
+/// tile are adjacent rows. The matrix is divided by columns into *panels*. The rows of a panel are
+/// contiguous. In a matrix with a single panel, all images' elements of one tile are therefore
+/// contiguous: the planes of the first image, then those of the second, and so on.
+///
+/// In the matrices of filters, a row is a channel or output plane instead of a tile, and the number of
+/// images is 1.
+///
+/// The left operand and the result of a matrix product are single panels. The panels of a right operand
+/// are so small that GEMM reads them in place, unless the operand has 512 or more rows.
 #[derive(Clone, Copy)]
 pub(crate) struct MatrixLayout {
-    rows: usize,
-    /// Number of columns, a multiple of [`LANES`].
+    /// Number of tiles of each image, or of rows of a matrix of filters.
+    tiles: usize,
+    images: usize,
+    /// Number of planes of one group of an image, at least [`LANES`].
+    planes: usize,
+    /// Number of columns. The columns after the first `planes` are unused.
     columns: usize,
     /// Number of columns of each panel, except that the last panel can have fewer.
     panel_columns: usize,
 }
 
 impl MatrixLayout {
-    /// Returns the layout of matrices with a single panel. `columns` is rounded up to a multiple of
-    /// [`LANES`].
-    pub(crate) fn one_panel(rows: usize, columns: usize) -> Self {
-        let columns = columns.next_multiple_of(LANES);
-        Self { rows, columns, panel_columns: columns }
+    /// Returns the layout of matrices with a single panel.
+    pub(crate) fn one_panel(tiles: usize, images: usize, planes: usize) -> Self {
+        Self { tiles, images, planes, columns: planes, panel_columns: planes }
     }
 
-    /// Returns the layout of right operands of matrix products. `columns` is rounded up to a multiple
-    /// of [`LANES`].
-    pub(crate) fn right_operand(rows: usize, columns: usize) -> Self {
-        if rows >= ONE_PANEL_MIN_ROWS {
-            return Self::one_panel(rows, columns);
+    /// Divides matrices with a single panel into the panels of a right operand of matrix products. If the
+    /// operand has several panels, the number of columns is a multiple of [`LANES`].
+    pub(crate) fn right_operand(self) -> Self {
+        let multiples = MAX_PANEL_LEN / self.rows() / MIN_PANEL_COLUMNS;
+        let panel_columns = multiples.max(1) * MIN_PANEL_COLUMNS;
+        if self.rows() >= ONE_PANEL_MIN_ROWS || self.planes <= panel_columns {
+            return self;
         }
-        let panel_columns = (MAX_LEN / rows / MIN_COLUMNS * MIN_COLUMNS).max(MIN_COLUMNS);
-        Self { panel_columns, ..Self::one_panel(rows, columns) }
+        Self { columns: self.planes.next_multiple_of(LANES), panel_columns, ..self }
     }
 
-    /// Returns the layout of matrix products: `rows` rows, and the panels of the right operand `self`.
-    pub(crate) fn products(&self, rows: usize) -> Self {
-        Self { rows, ..*self }
+    /// Returns the number of rows of a matrix.
+    pub(crate) fn rows(&self) -> usize {
+        self.tiles * self.images
+    }
+
+    /// Returns the number of elements from one tile to the next in matrices with a single panel.
+    pub(crate) fn tile_stride(&self) -> usize {
+        self.images * self.columns
     }
 
     /// Returns the number of elements from the start of one matrix to the start of the next: an odd
     /// number of [`LANES`]. The elements at one position of all matrices are therefore in different
-    /// sets of L1.
+    /// sets of L1. A reader can load [`LANES`] elements from any multiple of [`LANES`] within the last
+    /// tile. The elements after the tile are unspecified.
     pub(crate) fn distance(&self) -> usize {
-        ((self.rows * (self.columns / LANES)) | 1) * LANES
+        let stride = self.tile_stride();
+        let end = (self.tiles - 1) * stride + stride.next_multiple_of(LANES);
+        (end.div_ceil(LANES) | 1) * LANES
     }
 
     /// Returns the ranges of columns of the panels.
-    fn ranges(&self) -> impl Iterator<Item = Range<usize>> {
-        let Self { columns, panel_columns, .. } = *self;
-        (0..columns)
-            .step_by(panel_columns)
-            .map(move |start| start..columns.min(start + panel_columns))
+    fn panels(&self) -> impl Iterator<Item = Range<usize>> {
+        parts(self.columns, self.panel_columns)
     }
 
-    /// Returns the index in a matrix of the first row's element in the column `column`, and the number
-    /// of elements from one row of the column's panel to the next.
-    #[inline(always)]
-    pub(crate) fn column(&self, column: usize) -> (usize, usize) {
-        let start = column / self.panel_columns * self.panel_columns;
-        let row_len = self.panel_columns.min(self.columns - start);
-        (start * self.rows + column - start, row_len)
+    /// Returns chunks of [`LANES`] consecutive planes that cover all planes of all images. In a matrix with
+    /// a single panel, the last chunk overlaps the chunk before if the number of planes is not a multiple
+    /// of [`LANES`].
+    pub(crate) fn plane_chunks(&self) -> impl Iterator<Item = PlaneChunk> {
+        // A single panel contains the planes of all images as if they were those of one image.
+        let Self { images, planes, columns, panel_columns, .. } =
+            if self.panel_columns == self.columns {
+                Self::one_panel(self.tiles, 1, self.images * self.planes)
+            } else {
+                *self
+            };
+        parts(columns, panel_columns).enumerate().flat_map(move |(panel, range)| {
+            (0..images).flat_map(move |image| {
+                let len = range.len();
+                (0..len).step_by(LANES).map(move |start| {
+                    let start = start.min(len - LANES);
+                    let first = range.start + start;
+                    PlaneChunk {
+                        planes: image * planes + first..image * planes + planes.min(first + LANES),
+                        panel,
+                        start: image * len + start,
+                        tile_stride: images * len,
+                    }
+                })
+            })
+        })
     }
 
-    /// Divides `matrices` into parts of `rows_per_part` rows.
-    pub(crate) fn split_rows<'m>(
+    /// Divides `matrices` into parts of `tiles_per_part` tiles.
+    pub(crate) fn split_tiles<'m>(
         &self,
         matrices: &'m mut [f32],
-        rows_per_part: usize,
-    ) -> Vec<RowsMut<'m>> {
-        let parts = self.rows.div_ceil(rows_per_part);
-        let mut split: Vec<_> =
-            (0..parts).map(|_| RowsMut { layout: *self, slices: Vec::new() }).collect();
+        tiles_per_part: usize,
+    ) -> Vec<TilesMut<'m>> {
+        let panels = self.panels().count();
+        let mut split: Vec<_> = (0..self.tiles.div_ceil(tiles_per_part))
+            .map(|_| TilesMut { panels, slices: Vec::new() })
+            .collect();
         for mut matrix in matrices.chunks_mut(self.distance()) {
-            for range in self.ranges() {
-                let (panel, rest) = matrix.split_at_mut(self.rows * range.len());
+            for range in self.panels() {
+                let (panel, rest) = matrix.split_at_mut(self.rows() * range.len());
                 matrix = rest;
-                for (part, rows) in
-                    split.iter_mut().zip(panel.chunks_mut(rows_per_part * range.len()))
-                {
-                    part.slices.push(rows);
+                let part_len = tiles_per_part * self.images * range.len();
+                for (part, tiles) in split.iter_mut().zip(panel.chunks_mut(part_len)) {
+                    part.slices.push(tiles);
                 }
             }
         }
@@ -109,57 +144,43 @@ impl MatrixLayout {
     }
 }
 
-/// Consecutive rows of all matrices with the layout `layout`.
-pub(crate) struct RowsMut<'m> {
-    layout: MatrixLayout,
-    /// For each matrix, the rows of each panel.
+/// Consecutive planes, of one or more images, whose elements of one tile are contiguous in each matrix:
+/// [`LANES`] elements. At the end of a matrix with several panels, a chunk can have fewer planes, followed
+/// by unused columns.
+pub(crate) struct PlaneChunk {
+    /// Indices of the planes among the planes of all images.
+    pub(crate) planes: Range<usize>,
+    /// Index of the panel.
+    panel: usize,
+    /// Index in the panel of the first plane's element of the first tile.
+    start: usize,
+    /// Number of elements from one tile to the next.
+    tile_stride: usize,
+}
+
+/// Consecutive tiles of all matrices.
+pub(crate) struct TilesMut<'m> {
+    /// Number of panels of a matrix.
+    panels: usize,
+    /// The tiles in each panel of the first matrix, then of the second matrix, and so on.
     slices: Vec<&'m mut [f32]>,
 }
 
-impl<'m> RowsMut<'m> {
-    /// Returns the columns from `first` on, which must be a multiple of [`LANES`].
+impl TilesMut<'_> {
+    /// Writes the elements of the tile `tile` of the planes `chunk` to each matrix. The first tile of
+    /// the `TilesMut` has the index 0.
     #[inline(always)]
-    pub(crate) fn columns(&mut self, first: usize) -> ColumnsMut<'_, 'm> {
-        let MatrixLayout { columns, panel_columns, .. } = self.layout;
-        let panel = first / panel_columns;
-        ColumnsMut {
-            slices: &mut self.slices,
-            panel,
-            panels: columns.div_ceil(panel_columns),
-            row_len: panel_columns.min(columns - panel * panel_columns),
-            first: first % panel_columns,
-        }
-    }
-}
-
-/// [`LANES`] columns of [`RowsMut`].
-pub(crate) struct ColumnsMut<'r, 'm> {
-    slices: &'r mut [&'m mut [f32]],
-    /// Index of the panel.
-    panel: usize,
-    /// Number of panels of a matrix.
-    panels: usize,
-    /// Number of columns of the panel.
-    row_len: usize,
-    /// Index of the first column in the panel.
-    first: usize,
-}
-
-impl ColumnsMut<'_, '_> {
-    /// Writes the columns of row `row` of each matrix. The first row of the [`RowsMut`] has the index 0.
-    #[inline(always)]
-    pub(crate) fn write(&mut self, row: usize, elements: &[Lanes]) {
-        let at = row * self.row_len + self.first;
-        let slices = self.slices.iter_mut().skip(self.panel).step_by(self.panels);
+    pub(crate) fn write(&mut self, chunk: &PlaneChunk, tile: usize, elements: &[Lanes]) {
+        let at = chunk.start + tile * chunk.tile_stride;
+        let slices = self.slices.iter_mut().skip(chunk.panel).step_by(self.panels);
         for (slice, elements) in slices.zip(elements) {
             slice[at..at + LANES].copy_from_slice(elements);
         }
     }
 }
 
-/// `c ← β·c + op(a)·b` for each matrix of `c` and the matrices of `a` and `b` with the same index.
-/// `a_layout` has a single panel, and `b_layout` and `c_layout` have panels of the same columns. `op`
-/// gives β, whether `a` is transposed, and all extents except the number of columns.
+/// `c ← β·c + op(a)·b` for each matrix of `c` and the matrices of `a` and `b` with the same index. `op`
+/// gives β, whether `a` is transposed, and all extents.
 pub(crate) fn multiply(
     workers: &Workers,
     op: &Gemm<f32>,
@@ -169,11 +190,16 @@ pub(crate) fn multiply(
 ) -> Result<()> {
     workers.try_for_each_chunk(c, c_layout.distance(), |i, c| {
         let (a, b) = (&a[i * a_layout.distance()..], &b[i * b_layout.distance()..]);
-        b_layout.ranges().try_for_each(|panel| {
-            let n = panel.len();
-            let op = Gemm { n, ..*op }.leading_dims(a_layout.columns, n, n);
-            let (b, c) = (&b[panel.start * b_layout.rows..], &mut c[panel.start * c_layout.rows..]);
-            gemm(&Workers::sequential(), &op, a, b, c)
+        b_layout.panels().try_for_each(|panel| {
+            let op = Gemm { n: panel.len().min(op.n - panel.start), ..*op };
+            let op = op.leading_dims(a_layout.columns, panel.len(), c_layout.columns);
+            let b = &b[panel.start * b_layout.rows()..];
+            gemm(&Workers::sequential(), &op, a, b, &mut c[panel.start..])
         })
     })
+}
+
+/// Returns the parts of `0..len`. All have `part_len` elements, except that the last can be shorter.
+pub(crate) fn parts(len: usize, part_len: usize) -> impl Iterator<Item = Range<usize>> {
+    (0..len).step_by(part_len).map(move |start| start..len.min(start + part_len))
 }

@@ -19,15 +19,16 @@
 //! `dV = Σ U ⊙ dM`, summed over the output planes, then `dd = B·dV·Bᵀ`, added to the images. (Each
 //! step of the forward pass is a linear map. Its transposed step applies the transpose of this map.)
 //!
-//! A *block* consists of consecutive rows of tiles, of one image or of all images of a task. The
-//! blocks depend on shapes alone, so results are bit-identical for any number of threads.
+//! A *block* consists of consecutive rows of tiles of one image, or of whole images. The blocks depend
+//! on shapes alone, so results are bit-identical for any number of threads.
 //!
-//! A transform processes the same tile of sixteen channels, or of sixteen output planes, at a time. A
-//! transformed block consists of one matrix for each element of a tile. The matrix has a row for each
-//! tile, and a column for each channel or output plane.
+//! A transform processes the same tile of sixteen consecutive planes at a time. The planes are channels or
+//! output planes. They can belong to several images: the last planes of one image and the first of the
+//! next. A transformed block consists of one matrix for each element of a tile. The matrix has a row for each tile and image, and
+//! a column for each channel or output plane.
 //!
 //! - `transform` computes the transforms of sixteen tiles or filters at a time.
-//! - `matrices` is the layout of the matrices, and multiplies them.
+//! - `matrices` defines the layout of the matrices and multiplies them.
 //! - `tiles` transforms the tiles of images and output gradients, and `filters` the filters.
 //! - `forward` computes outputs, `backward_filters` the gradient of the filters, and `backward_input`
 //!   the gradient of images that are larger than the outputs.
@@ -42,7 +43,7 @@ pub(crate) mod transform;
 
 use crate::{
     host::{
-        nn::convolution::winograd::matrices::MatrixLayout,
+        nn::convolution::winograd::matrices::{MatrixLayout, parts},
         simd::lanes::{LANES, Lanes},
     },
     op::{Convolution, SpatialAxis},
@@ -62,11 +63,6 @@ const L2_LEN: usize = 3 << 16;
 /// all transformed filters.
 const MIN_L2_TILES: usize = 32;
 
-/// Smallest number of channels, and of output planes, of a group for which Winograd's algorithm is
-/// faster. With fewer planes, the transforms have unused lanes and take as long as the saved
-/// multiplications.
-const MIN_PLANES: usize = LANES;
-
 /// Smallest number of tiles in the batch for which the transform of the filters pays off.
 const MIN_TILES: usize = 64;
 
@@ -84,17 +80,19 @@ pub(crate) struct Winograd<'a> {
     output: [usize; 2],
     /// Numbers of rows and columns of tiles in an image.
     tiles: [usize; 2],
-    images_per_task: usize,
-    /// Number of rows of tiles in a block.
+    /// Number of images in a block, and in a task.
+    images_per_block: usize,
+    /// Number of rows of tiles of each image in a block.
     rows_per_block: usize,
 }
 
-/// Rows of tiles of one image, as part of a block.
-pub(crate) struct TileRows {
-    image: usize,
+/// The same rows of tiles of consecutive images.
+pub(crate) struct Block {
+    /// Indices of the images, counted from the first image of the task, or of the batch for the gradient
+    /// of the filters.
+    images: Range<usize>,
+    /// Indices of the rows of tiles in each image.
     rows: Range<usize>,
-    /// Index of the first tile in the given range of rows of tiles.
-    first_tile: usize,
 }
 
 impl<'a> Winograd<'a> {
@@ -110,7 +108,7 @@ impl<'a> Winograd<'a> {
 
     /// Returns whether each block contains all tiles of its images.
     fn blocks_have_whole_images(&self) -> bool {
-        self.rows_per_block >= self.tiles[0]
+        self.rows_per_block == self.tiles[0]
     }
 
     /// Returns the geometry of `op` if Winograd's algorithm computes the outputs and the gradient of
@@ -124,42 +122,42 @@ impl<'a> Winograd<'a> {
         let outputs = self.output[0] * self.output[1];
         // If a plane has an odd number of rows or columns of outputs, the last tiles compute outputs
         // outside the plane. These must be less than a fifth of the computed outputs.
-        self.channels >= MIN_PLANES
-            && self.outputs >= MIN_PLANES
-            && self.op.batch() * tiles >= MIN_TILES
+        self.op.batch() * tiles >= MIN_TILES
             && self.tiles[1] <= MAX_TILES
             && 4 * 4 * tiles < 5 * outputs
     }
 
     /// Returns the geometry of `op`, or `None` unless `op` has 3×3 or 5×5 taps, a stride and a
-    /// dilation of 1, and at least one output.
+    /// dilation of 1, at least [`LANES`] channels and output planes per group, and at least one output.
     fn new(op: &'a Convolution) -> Option<Self> {
         let [rows, columns] = *op.window().axes() else { return None };
         let taps = rows.kernel;
         let is_suitable =
             |axis: SpatialAxis| [axis.kernel, axis.stride, axis.dilation] == [taps, 1, 1];
         let (batch, groups) = (op.batch(), op.groups());
+        let (channels, outputs) = (op.window().channels() / groups, op.outputs() / groups);
         let output = [op.window().output()[0], op.window().output()[1]];
         if ![3, 5].contains(&taps)
             || !is_suitable(rows)
             || !is_suitable(columns)
+            || channels.min(outputs) < LANES
             || op.output_len() == 0
         {
             return None;
         }
         let tiles = output.map(|len| len.div_ceil(2));
-        let (channels, outputs) = (op.window().channels() / groups, op.outputs() / groups);
-        let row_len = channels.next_multiple_of(LANES) + outputs.next_multiple_of(LANES);
+        let row_len = channels + outputs;
         let max_tiles = match L2_LEN / (row_len * (taps + 1) * (taps + 1)) {
             ..MIN_L2_TILES => MAX_TILES,
             l2_tiles => l2_tiles.min(MAX_TILES),
         };
-        let max_images = (max_tiles / (tiles[0] * tiles[1])).clamp(1, batch);
-        let images_per_task = batch.div_ceil(batch.div_ceil(max_images));
-        let rows_per_block = match images_per_task {
-            1 => (max_tiles / tiles[1]).clamp(1, tiles[0]),
-            images => images * tiles[0],
+        // The planes of one group of several images are contiguous only if there are no other groups.
+        let max_images = match groups {
+            1 => (max_tiles / (tiles[0] * tiles[1])).clamp(1, batch),
+            _ => 1,
         };
+        let images_per_block = batch.div_ceil(batch.div_ceil(max_images));
+        let rows_per_block = (max_tiles / tiles[1]).clamp(1, tiles[0]);
         Some(Self {
             op,
             taps,
@@ -169,36 +167,30 @@ impl<'a> Winograd<'a> {
             pad: [rows.pad, columns.pad],
             output,
             tiles,
-            images_per_task,
+            images_per_block,
             rows_per_block,
         })
     }
 
-    /// Returns the blocks of a task of `images` images, as ranges of rows of tiles.
-    fn blocks(&self, images: usize) -> impl Iterator<Item = Range<usize>> {
-        let (rows, step) = (images * self.tiles[0], self.rows_per_block);
-        (0..rows).step_by(step).map(move |start| start..rows.min(start + step))
-    }
-
-    /// Returns the parts of `block` that lie in one image each.
-    fn image_rows(&self, block: &Range<usize>) -> impl Iterator<Item = TileRows> {
-        let (tile_rows, block) = (self.tiles[0], block.clone());
-        let columns = self.tiles[1];
-        (block.start / tile_rows..block.end.div_ceil(tile_rows)).map(move |image| {
-            let rows =
-                (image * tile_rows).max(block.start)..((image + 1) * tile_rows).min(block.end);
-            let first_tile = (rows.start - block.start) * columns;
-            TileRows {
-                image,
-                rows: rows.start - image * tile_rows..rows.end - image * tile_rows,
-                first_tile,
-            }
+    /// Returns the blocks of `images` images.
+    fn blocks(&self, images: usize) -> impl Iterator<Item = Block> {
+        parts(images, self.images_per_block).flat_map(move |images| {
+            parts(self.tiles[0], self.rows_per_block)
+                .map(move |rows| Block { images: images.clone(), rows })
         })
     }
 
-    /// Returns the number of tiles in the largest block.
-    fn block_tiles(&self) -> usize {
-        self.rows_per_block * self.tiles[1]
+    /// Returns the largest block.
+    fn largest_block(&self) -> Block {
+        Block { images: 0..self.images_per_block, rows: 0..self.rows_per_block }
+    }
+
+    /// Returns the range of the elements of `group` in the images of `block`. A group has `group_len`
+    /// elements in each image. If there are several groups, a block has a single image, so the range is
+    /// contiguous.
+    fn block_range(&self, block: &Block, group: usize, group_len: usize) -> Range<usize> {
+        let start = (block.images.start * self.op.groups() + group) * group_len;
+        start..start + block.images.len() * group_len
     }
 
     /// Returns the number of elements of a transformed tile or filter.
@@ -206,14 +198,15 @@ impl<'a> Winograd<'a> {
         (self.taps + 1) * (self.taps + 1)
     }
 
-    /// Returns the layout of a block with a row for each tile and a column for each channel.
-    fn channel_layout(&self) -> MatrixLayout {
-        MatrixLayout::one_panel(self.block_tiles(), self.channels)
+    /// Returns the number of elements of all matrices with the layout `layout`.
+    fn matrices_len(&self, layout: &MatrixLayout) -> usize {
+        self.tile_len() * layout.distance()
     }
 
-    /// Returns the layout of a block with a row for each tile and a column for each output plane.
-    fn output_layout(&self) -> MatrixLayout {
-        MatrixLayout::one_panel(self.block_tiles(), self.outputs)
+    /// Returns the layout of transformed tiles of `block`, with a single panel. `planes` is the number of
+    /// channels or output planes of a group.
+    fn block_layout(&self, block: &Block, planes: usize) -> MatrixLayout {
+        MatrixLayout::one_panel(block.rows.len() * self.tiles[1], block.images.len(), planes)
     }
 }
 

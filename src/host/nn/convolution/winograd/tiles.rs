@@ -7,8 +7,8 @@
 use crate::host::{
     cache::scratch::with_scratch,
     nn::convolution::winograd::{
-        TileRows, Winograd,
-        matrices::{ColumnsMut, MatrixLayout},
+        Block, Winograd,
+        matrices::{MatrixLayout, PlaneChunk, TilesMut},
         transform::{Axis, Tiles, transform_image, transform_output_gradient},
     },
     simd::{
@@ -21,10 +21,8 @@ use std::ops::Range;
 
 /// Planes of images or of output gradients.
 struct Planes<'a> {
-    /// Elements of the planes of all images and groups.
+    /// Elements of all planes of a group in the images of a block.
     x: &'a [f32],
-    /// Number of planes of one image and group.
-    channels: usize,
     /// Numbers of rows and columns of a plane.
     extents: [usize; 2],
     /// Numbers of rows and columns of zeros before the first row and column.
@@ -32,27 +30,25 @@ struct Planes<'a> {
 }
 
 impl Winograd<'_> {
-    /// Writes the transformed tiles of the images `x` in `block` to `v`, in the layout
-    /// [`channel_layout`](Self::channel_layout).
+    /// Writes the transformed tiles of the images `x` in `block` to `v`, in the layout `layout`.
     pub(crate) fn transform_images<A: Axis<TAPS, TILE>, const TAPS: usize, const TILE: usize>(
         &self,
         workers: &Workers,
         group: usize,
-        block: &Range<usize>,
+        block: &Block,
         x: &[f32],
-        v: &mut [f32],
+        (v, layout): (&mut [f32], &MatrixLayout),
     ) {
-        let (channels, extents, pad) = (self.channels, self.input, self.pad);
-        let planes = Planes { x, channels, extents, pad };
-        let layout = self.channel_layout();
+        let len = self.channels * self.input[0] * self.input[1];
+        let x = &x[self.block_range(block, group, len)];
+        let planes = Planes { x, extents: self.input, pad: self.pad };
         self.transform_planes(
             workers,
-            group,
-            block,
+            &block.rows,
             &planes,
             #[inline(always)]
             |elements, tiles| transform_image::<A, TAPS, TILE>(elements, tiles),
-            (v, &layout),
+            (v, layout),
         );
     }
 
@@ -66,16 +62,16 @@ impl Winograd<'_> {
         &self,
         workers: &Workers,
         group: usize,
-        block: &Range<usize>,
+        block: &Block,
         dy: &[f32],
         (dm, layout): (&mut [f32], &MatrixLayout),
     ) {
-        let (channels, extents) = (self.outputs, self.output);
-        let planes = Planes { x: dy, channels, extents, pad: [0, 0] };
+        let len = self.outputs * self.output[0] * self.output[1];
+        let x = &dy[self.block_range(block, group, len)];
+        let planes = Planes { x, extents: self.output, pad: [0, 0] };
         self.transform_planes(
             workers,
-            group,
-            block,
+            &block.rows,
             &planes,
             #[inline(always)]
             |elements, tiles| transform_output_gradient::<A, TAPS, TILE>(elements, tiles),
@@ -83,89 +79,73 @@ impl Winograd<'_> {
         );
     }
 
-    /// Writes to `tiles` the results of `transform` for the tiles of `block`. Each tile reads
-    /// `SIDE` rows and columns of a plane.
+    /// Writes to `tiles` the results of `transform` for the tiles in `rows`. Each tile reads `SIDE` rows
+    /// and columns of a plane.
     fn transform_planes<const SIDE: usize, const TILE: usize>(
         &self,
         workers: &Workers,
-        group: usize,
-        block: &Range<usize>,
+        rows: &Range<usize>,
         planes: &Planes,
         transform: impl Fn([[&Lanes; SIDE]; SIDE], &mut Tiles<TILE, TILE>) + Sync,
         (tiles, layout): (&mut [f32], &MatrixLayout),
     ) {
-        let rows_per_task = block.len().div_ceil(workers.count());
-        let mut parts = layout.split_rows(tiles, rows_per_task * self.tiles[1]);
-        // The last block of a task can have fewer rows than the layout.
-        parts.truncate(block.len().div_ceil(rows_per_task));
-        let max_rows = 2 * rows_per_task.min(self.tiles[0]) + SIDE - 2;
-        let lanes_len = max_rows.min(planes.extents[0]) * planes.extents[1] * LANES;
+        let rows_per_task = rows.len().div_ceil(workers.count());
+        let mut parts = layout.split_tiles(tiles, rows_per_task * self.tiles[1]);
+        let max_rows = (2 * rows_per_task + SIDE - 2).min(planes.extents[0]);
+        let lanes_len = max_rows * planes.extents[1] * LANES;
         workers.for_each_chunk(&mut parts, 1, |task, parts| {
-            let start = block.start + task * rows_per_task;
-            let rows = start..block.end.min(start + rows_per_task);
-            let tiles = &mut parts[0];
+            let start = rows.start + task * rows_per_task;
+            let rows = start..rows.end.min(start + rows_per_task);
             with_scratch(lanes_len, |lanes: &mut [f32]| {
                 let lanes = lanes.as_chunks_mut().0;
-                for part in self.image_rows(&rows) {
-                    for first in (0..planes.channels).step_by(LANES) {
-                        let image_group = part.image * self.op.groups() + group;
-                        let window = planes.to_lanes::<SIDE>(image_group, first, &part, lanes);
-                        vectorized(
-                            #[inline(always)]
-                            |_| {
-                                self.transform_part(
-                                    &part,
-                                    &window,
-                                    &transform,
-                                    tiles.columns(first),
-                                )
-                            },
-                        );
-                    }
+                for chunk in layout.plane_chunks() {
+                    let plane_rows = planes.to_lanes::<SIDE>(&chunk.planes, &rows, lanes);
+                    vectorized(
+                        #[inline(always)]
+                        |_| {
+                            let tiles = &mut parts[0];
+                            self.transform_rows(&rows, &plane_rows, &transform, &chunk, tiles)
+                        },
+                    );
                 }
             });
         });
     }
 
-    /// Writes the results of `transform` for the tiles of `part` to `columns`.
+    /// Writes the results of `transform` for the tiles in `rows` of the planes `chunk` to `tiles`.
     #[inline(always)]
-    fn transform_part<const SIDE: usize, const TILE: usize>(
+    fn transform_rows<const SIDE: usize, const TILE: usize>(
         &self,
-        part: &TileRows,
-        window: &PlaneRows,
+        rows: &Range<usize>,
+        plane_rows: &PlaneRows,
         transform: &impl Fn([[&Lanes; SIDE]; SIDE], &mut Tiles<TILE, TILE>),
-        mut columns: ColumnsMut,
+        chunk: &PlaneChunk,
+        tiles: &mut TilesMut,
     ) {
         let mut transformed = Tiles::ZERO;
-        let mut tile = part.first_tile;
-        for row in part.rows.clone() {
+        for (i, row) in rows.clone().enumerate() {
             for column in 0..self.tiles[1] {
-                transform(window.tile([2 * row, 2 * column]), &mut transformed);
-                columns.write(tile, transformed.0.as_flattened());
-                tile += 1;
+                transform(plane_rows.tile([2 * row, 2 * column]), &mut transformed);
+                tiles.write(chunk, i * self.tiles[1] + column, transformed.0.as_flattened());
             }
         }
     }
 }
 
 impl Planes<'_> {
-    /// Copies the rows that the tiles of `part` read to `lanes`, from [`LANES`] planes from `first` on.
-    /// `image_group` is the index of the image's group among the groups of all images.
+    /// Copies the rows that tiles in `rows` read to `lanes`, from at most [`LANES`] planes.
     fn to_lanes<'l, const SIDE: usize>(
         &self,
-        image_group: usize,
-        first: usize,
-        part: &TileRows,
+        planes: &Range<usize>,
+        rows: &Range<usize>,
         lanes: &'l mut [Lanes],
     ) -> PlaneRows<'l> {
-        let [rows, columns] = self.extents;
-        let plane_len = rows * columns;
-        let count = LANES.min(self.channels - first);
-        let planes =
-            &self.x[(image_group * self.channels + first) * plane_len..][..count * plane_len];
-        let end = (2 * part.rows.end + SIDE - 2).saturating_sub(self.pad[0]).min(rows);
-        let first_row = (2 * part.rows.start).saturating_sub(self.pad[0]).min(end);
-        planes_to_lanes(planes, plane_len, first_row * columns..end * columns, lanes);
+        let [plane_rows, columns] = self.extents;
+        let len = plane_rows * columns;
+        let end = (2 * rows.end + SIDE - 2).saturating_sub(self.pad[0]).min(plane_rows);
+        let first_row = (2 * rows.start).saturating_sub(self.pad[0]).min(end);
+        let planes = &self.x[planes.start * len..planes.end * len];
+        planes_to_lanes(planes, len, first_row * columns..end * columns, lanes);
         PlaneRows { lanes, first_row, end, columns, pad: self.pad }
     }
 }
