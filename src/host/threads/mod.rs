@@ -298,7 +298,8 @@ impl<'a, T: Send> DisjointChunks<'a, T> {
     /// No other reference to chunk `i` of the slice exists.
     #[allow(clippy::mut_from_ref)] // the caller ensures a unique reference
     unsafe fn get(&self, i: usize) -> &mut [T] {
-        let start = (i * self.chunk).min(self.len);
+        // A product that wraps around would give two tasks the same chunk.
+        let start = i.saturating_mul(self.chunk).min(self.len);
         let len = self.chunk.min(self.len - start);
         // SAFETY: the range is inside the slice, and the caller has the only reference to this
         // chunk.
@@ -314,6 +315,19 @@ mod tests {
     use super::*;
     use crate::host::testing::wait_until;
     use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+    #[test]
+    fn chunks_of_any_length_are_disjoint() {
+        let workers = Workers::new(2).unwrap();
+        for z_size in [1 << (usize::BITS - 1), usize::MAX] {
+            let (mut y, mut z) = ([0_u8; 5], [0_u8; 3]);
+            workers.for_each_chunk_pair((&mut y, 1), (&mut z, z_size), |i, y, z| {
+                assert_eq!(z.len(), if i == 0 { 3 } else { 0 });
+                y.iter_mut().chain(z).for_each(|count| *count += 1);
+            });
+            assert_eq!((y, z), ([1; 5], [1; 3]));
+        }
+    }
 
     #[test]
     fn a_panic_reaches_the_caller_after_all_threads_have_left() {
