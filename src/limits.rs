@@ -38,8 +38,8 @@ pub(crate) const RESIZED_LEN: usize = 32 << 20;
 /// time step.
 #[cfg(feature = "net")]
 pub(crate) const TIME_STEPS: usize = 1 << 16;
-/// The maximum number of shards that a solver takes from a snapshot. A solver builds a train net for
-/// each of its shards.
+/// The maximum number of shards of a process, and of the shards that a solver takes from a snapshot. A
+/// solver builds a train net for each of its shards.
 #[cfg(feature = "net")]
 pub(crate) const SHARDS: usize = 1024;
 /// The maximum number of time steps over which the export to ONNX unrolls a recurrent layer. Each

@@ -95,10 +95,11 @@ impl Shape {
     /// Returns the offset of the element at `indices`; missing trailing indices count as 0.
     ///
     /// # Errors
-    /// [`Error::Shape`] for too many indices, or for an index that is not below the extent of the
-    /// axis.
+    /// [`Error::Shape`] for too many indices, for an index that is not below the extent of the axis, or
+    /// for a shape without elements.
     pub fn offset(&self, indices: &[usize]) -> Result<usize> {
         let is_inside = indices.len() <= self.extents.len()
+            && !self.extents.contains(&0)
             && indices.iter().zip(&self.extents).all(|(&index, &extent)| index < extent);
         if !is_inside {
             return Err(Error::Shape(format!(

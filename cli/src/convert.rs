@@ -11,7 +11,7 @@ use cortado::{
     tensor_io::{self, Tensor},
 };
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
     path::{Path, PathBuf},
 };
 
@@ -129,9 +129,8 @@ fn tensor<T: Element>(message: &BlobProto) -> Result<Tensor> {
 /// Returns a net with one layer for each layer name, which is the part of a tensor's name before
 /// the last dot.
 fn net(tensors: Vec<(String, Tensor)>) -> Result<NetParameter> {
-    let mut layers: Vec<(String, Vec<Option<BlobProto>>)> = Vec::new();
+    let mut layers: Vec<(String, BTreeMap<usize, BlobProto>)> = Vec::new();
     let mut positions = HashMap::new();
-    let count = tensors.len();
     for (name, tensor) in tensors {
         let invalid = |reason: &str| Error::InvalidData(format!("tensor `{name}`: {reason}"));
         let split = name.rsplit_once('.').and_then(|(layer, index)| {
@@ -140,28 +139,22 @@ fn net(tensors: Vec<(String, Tensor)>) -> Result<NetParameter> {
         let Some((layer, index)) = split else {
             return Err(invalid("expected a layer's name and an index, such as `conv1.0`"));
         };
-        // The indices of a layer's parameters count up from 0 without gaps, so a valid index is
-        // less than the number of tensors.
-        if index >= count {
-            return Err(invalid("the layer has no parameters of smaller indices"));
-        }
         let position = *positions.entry(layer.to_owned()).or_insert(layers.len());
         if position == layers.len() {
-            layers.push((layer.to_owned(), Vec::new()));
+            layers.push((layer.to_owned(), BTreeMap::new()));
         }
-        let blobs = &mut layers[position].1;
-        blobs.resize(blobs.len().max(index + 1), None);
-        if blobs[index].replace(message(&tensor)?).is_some() {
+        if layers[position].1.insert(index, message(&tensor)?).is_some() {
             return Err(invalid("the file contains this parameter twice"));
         }
     }
     let layer = layers.into_iter().map(|(name, blobs)| {
-        let missing = blobs.iter().position(Option::is_none);
-        if let Some(index) = missing {
+        // The indices of a layer's parameters count up from 0 without gaps.
+        let missing = blobs.keys().enumerate().find(|&(expected, &index)| index != expected);
+        if let Some((index, _)) = missing {
             let reason = format!("tensor `{name}.{index}` is missing");
             return Err(Error::InvalidData(reason));
         }
-        let blobs = blobs.into_iter().flatten().collect();
+        let blobs = blobs.into_values().collect();
         Ok(LayerParameter { name: Some(name), blobs, ..Default::default() })
     });
     Ok(NetParameter { layer: layer.collect::<Result<_>>()?, ..Default::default() })

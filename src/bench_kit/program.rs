@@ -13,7 +13,11 @@ use crate::{
     device::{AnyDevice, CpuDevice, Device},
     error::{Error, Result},
 };
-use std::{env, path::PathBuf};
+use std::{
+    env, fmt,
+    io::{self, Write},
+    path::PathBuf,
+};
 
 /// Benchmark program that `cargo bench` starts. A program measures its cases in several passes,
 /// prints a line per case and a summary, and stores its part of the report.
@@ -59,9 +63,16 @@ impl Bench {
     /// `--save-baseline`, `--test` and filters.
     ///
     /// # Errors
-    /// Returns [`Error::InvalidData`], with the usage, for an unknown flag.
+    /// Returns [`Error::InvalidData`], with the usage for an unknown flag, or for an argument that is not
+    /// valid UTF-8.
     pub fn from_args(name: &str) -> Result<Self> {
-        Ok(Self::new(Part::new(name), Options::parse(env::args().skip(1))?))
+        let arguments = env::args_os().skip(1).map(|argument| {
+            argument.into_string().map_err(|argument| {
+                Error::InvalidData(format!("argument {argument:?}: expected UTF-8"))
+            })
+        });
+        let arguments: Vec<_> = arguments.collect::<Result<_>>()?;
+        Ok(Self::new(Part::new(name), Options::parse(arguments.into_iter())?))
     }
 
     fn new(part: Part, options: Options) -> Self {
@@ -243,7 +254,7 @@ impl Bench {
             record.limit_seconds = limits.and_then(|l| l.seconds(&record.element, work));
         }
         if self.options.json {
-            records.iter().for_each(|record| println!("{}", record.to_json()));
+            records.iter().for_each(|record| write_line(&record.to_json()));
         }
         surveys.iter().for_each(|survey| self.print(&survey.to_string()));
         self.break_even_tables.iter().for_each(|table| self.print(table));
@@ -254,9 +265,15 @@ impl Bench {
 
     fn print(&self, text: &str) {
         if !self.options.json && !text.is_empty() {
-            println!("{text}");
+            write_line(&text);
         }
     }
+}
+
+/// Writes `line` to standard output. Unlike `println!`, does not panic if a reader such as `head` has
+/// closed the output.
+fn write_line(line: &impl fmt::Display) {
+    let _ = writeln!(io::stdout(), "{line}");
 }
 
 /// Formats the result of a case as a line.

@@ -108,12 +108,23 @@ impl Record {
 
 /// Formats a time with its unit.
 pub(super) fn time_text(seconds: f64) -> String {
-    format!("{:.2?}", Duration::from_secs_f64(seconds))
+    match Duration::try_from_secs_f64(seconds) {
+        Ok(time) => format!("{time:.2?}"),
+        // A file can contain a time of any magnitude.
+        Err(_) => format!("{seconds:e}s"),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_of_any_magnitude_have_a_text() {
+        assert_eq!(time_text(0.0015), "1.50ms");
+        assert_eq!(time_text(1e20), "1e20s");
+        assert_eq!(time_text(f64::NAN), "NaNs");
+    }
 
     #[test]
     fn rates_name_their_unit_and_nothing_copied_has_no_rate() {

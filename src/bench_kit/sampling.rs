@@ -103,7 +103,7 @@ impl Samples {
     }
 
     fn at(&self, rank: usize) -> Duration {
-        Duration::from_secs_f64(self.seconds_at(rank))
+        Duration::try_from_secs_f64(self.seconds_at(rank)).unwrap_or(Duration::MAX)
     }
 
     /// Returns the time with the given rank, or the longest time if the rank is too high, in

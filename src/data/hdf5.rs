@@ -69,8 +69,8 @@ impl Hdf5Rows {
     /// Without shuffling, the reader loads `slice` rows at a time.
     ///
     /// # Errors
-    /// Returns [`Error::Io`] if a file cannot be read. Returns [`Error::InvalidData`] for a list
-    /// without files, a missing dataset, a dataset that has no rows or does not hold numbers, and
+    /// Returns [`Error::Io`] if a file cannot be read. Returns [`Error::InvalidData`] for no `names`, a
+    /// list without files, a missing dataset, a dataset that has no rows or does not hold numbers, and
     /// datasets with different numbers of rows. Always returns [`Error::InvalidData`] without the
     /// feature `hdf5`.
     pub fn open(
@@ -80,6 +80,10 @@ impl Hdf5Rows {
         shuffle: Option<RngKey>,
     ) -> Result<Self> {
         let list = list.as_ref();
+        if names.is_empty() {
+            let reason = format!("{}: expected the name of at least one dataset", list.display());
+            return Err(Error::InvalidData(reason));
+        }
         let text = limits::read_to_string(list, limits::LIST_LEN)?;
         let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
         let files: Vec<PathBuf> = lines.map(Into::into).collect();

@@ -93,7 +93,7 @@ impl<T: Element> Layer<T> for Hdf5DataLayer {
                 let to = &mut data[item * row.len()..][..row.len()];
                 to.iter_mut().zip(row).for_each(|(to, from)| *to = T::from_f64(*from));
             }
-            self.rows.skip(self.shard.count - 1)?;
+            self.rows.skip(self.shard.count.saturating_sub(1))?;
         }
         Ok(())
     }

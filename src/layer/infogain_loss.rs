@@ -80,12 +80,13 @@ impl<T: Element> InfogainLossLayer<T> {
         normalization: LossNormalization,
         cx: &LayerContext<'_>,
     ) -> Result<Self> {
-        let mut matrix = vec![T::from_f64(0.0); weights.len() * weights.len()];
-        for (class, &weight) in weights.iter().enumerate() {
-            matrix[class * (weights.len() + 1)] = T::from_f64(weight.into());
+        let matrix = Blob::new(cx.device, &[weights.len(), weights.len()])?;
+        {
+            let mut data = matrix.data_mut()?;
+            let diagonal = data.host_mut()?.iter_mut().step_by(weights.len() + 1);
+            diagonal.zip(weights).for_each(|(h, &weight)| *h = T::from_f64(weight.into()));
         }
-        let shape = [weights.len(), weights.len()];
-        let matrix = Some(Blob::from_slice(cx.device, &shape, &matrix)?);
+        let matrix = Some(matrix);
         let probabilities = Blob::new(cx.device, &[0])?;
         Ok(Self { axis, ignore, normalization, matrix, op: None, probabilities })
     }

@@ -40,7 +40,11 @@ impl Shard {
     /// Returns the number of the first record of this shard that is at least `number`.
     pub fn first_record_from(self, number: u64) -> u64 {
         let count = self.count.max(1);
-        let distance = (self.index % count + count - number % count) % count;
+        let (index, position) = (self.index % count, number % count);
+        let distance = match index.checked_sub(position) {
+            Some(distance) => distance,
+            None => count - (position - index),
+        };
         number.saturating_add(distance)
     }
 }

@@ -1,7 +1,10 @@
 //! The division of the shards of a run among its processes.
 
 use super::processes::Processes;
-use crate::error::{Error, Result};
+use crate::{
+    error::{Error, Result},
+    limits,
+};
 
 /// The shards of a run, and those of this process.
 #[derive(Clone, Copy, Debug)]
@@ -19,7 +22,7 @@ impl ShardRange {
     ///
     /// # Errors
     /// Returns [`Error::InvalidData`] unless `count` is a power of two and at least the number of
-    /// processes.
+    /// processes, or if a process has more than [`limits::SHARDS`] shards.
     pub(super) fn new(count: usize, processes: &Processes) -> Result<Self> {
         if !count.is_power_of_two() {
             let reason = format!("shards: expected a power of two, found {count}");
@@ -33,6 +36,12 @@ impl ShardRange {
             )));
         }
         let own = count / size;
+        if own > limits::SHARDS {
+            return Err(Error::InvalidData(format!(
+                "shards: {own} for each process, expected at most {}",
+                limits::SHARDS
+            )));
+        }
         Ok(Self { count, first: own * processes.rank(), own })
     }
 }

@@ -109,7 +109,7 @@ impl<T: Element> Solver<T> {
             false => (0..batches, batches),
         };
         skip_batches(&mut test.net, own.start)?;
-        let mut results = Vec::with_capacity(own.len());
+        let mut results = Vec::new();
         for round in 0..rounds {
             let action = self.processes.agree((self.action_function)())?;
             if action.snapshot {
@@ -218,7 +218,8 @@ fn average_precisions<T: Element>(
         let mut rest = &values[..];
         for evaluation in &mut evaluations {
             let Some((&count, rows)) = rest.split_first() else { break };
-            let (rows, next) = rows.split_at(rows.len().min(count as usize * ROW_LEN));
+            let (rows, next) =
+                rows.split_at(rows.len().min((count as usize).saturating_mul(ROW_LEN)));
             evaluation.add(rows.as_chunks().0);
             rest = next;
         }

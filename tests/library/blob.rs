@@ -43,6 +43,10 @@ fn shape_methods_check_axes_and_offsets() {
     assert!(matches!(shape.canonical_axis(-5), Err(Error::Axis { .. })));
     assert!(matches!(shape.offset(&[2]), Err(Error::Shape(_))));
     assert!(matches!(shape.offset(&[0; 5]), Err(Error::Shape(_))));
+    for empty in [&[0][..], &[2, 0], &[0, 2]] {
+        assert!(matches!(Shape::new(empty).unwrap().offset(&[]), Err(Error::Shape(_))));
+        assert!(Blob::<f32, _>::new(&CpuDevice::new(), empty).unwrap().data_at(&[]).is_err());
+    }
     for huge in [&[usize::MAX, 2][..], &[1 << 40, 1 << 40, 0], &[1; 33], &[usize::MAX / 8]] {
         assert!(matches!(Shape::new(huge), Err(Error::ShapeOverflow { .. })), "{huge:?}");
         assert!(Blob::<f32, _>::new(&cpu(), huge).is_err());

@@ -601,6 +601,7 @@ fn invalid_numbers_of_shards_and_processes_are_refused() {
     for (processes, shards, expected) in [
         (1, 3, "shards: expected a power of two, found 3"),
         (1, 0, "shards: expected a power of two, found 0"),
+        (1, 1 << 60, "shards: 1152921504606846976 for each process, expected at most 1024"),
         (4, 2, "shards: 2 for 4 processes; start at most 2 processes"),
         (3, 4, "processes: expected a power of two, found 3"),
     ] {
@@ -631,4 +632,6 @@ fn shards_of_the_test_phase_take_every_record() {
     let numbers = |phase| [0, 2, 3].map(|n| shard.in_phase(phase).first_record_from(n));
     assert_eq!(numbers(proto::Phase::Train), [2, 2, 6]);
     assert_eq!(numbers(proto::Phase::Test), [0, 2, 3]);
+    let shard = Shard { index: 1, count: u64::MAX };
+    assert_eq!([0, 1, 2].map(|n| shard.first_record_from(n)), [1, 1, u64::MAX]);
 }

@@ -114,7 +114,8 @@ fn weights_that_cannot_be_converted_are_refused_and_the_output_stays() {
         (&["conv1.weight"][..], "tensor `conv1.weight`: expected a layer's name and an index"),
         (&["weight"], "tensor `weight`: expected a layer's name and an index"),
         (&["a.0", "b.1"], "tensor `b.0` is missing"),
-        (&["a.99"], "tensor `a.99`: the layer has no parameters of smaller indices"),
+        (&["a.99"], "tensor `a.0` is missing"),
+        (&["a.0", "a.18446744073709551615"], "tensor `a.1` is missing"),
     ] {
         let tensors: Vec<_> = names.iter().map(|name| (name.to_string(), tensor())).collect();
         tensor_io::write_npz(folder.path("names.npz"), &tensors).unwrap();

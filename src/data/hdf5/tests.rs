@@ -123,6 +123,7 @@ fn hdf5_errors_name_the_file_and_the_dataset() {
     };
     let text = error(&["x", "z"]);
     assert!(text.contains("a b 0.h5: dataset `z`: "), "{text}");
+    assert!(error(&[]).contains("expected the name of at least one dataset"));
     let second = dir.path().join("a b 1.h5");
     let mut rows = Hdf5Rows::open(&list, &names(), 1, None).unwrap();
     fs::write(&second, b"no HDF5").unwrap();

@@ -40,7 +40,7 @@ impl BatchFiller {
         let [channels, height, width] =
             shape.map_err(|error| reader.locate_error(number, error))?;
         let shape = [batch, channels, height, width];
-        let size = shape[1..].iter().product::<usize>();
+        let size = shape[1..].iter().fold(1, |size: usize, &extent| size.saturating_mul(extent));
         let grain = GRAIN.div_ceil(size.max(1));
         let workers = match batch <= grain {
             true => Workers::sequential(),

@@ -258,6 +258,9 @@ impl fmt::Display for Ledger {
 /// assert_eq!(bytes, [0; 4]);
 /// # Ok::<(), cortado::Error>(())
 /// ```
+///
+/// # Panics
+/// The macro panics if the block causes other numbers of uploads or downloads.
 #[macro_export]
 macro_rules! assert_transfers {
     (uploads: $uploads:expr, downloads: $downloads:expr, $body:block) => {{
