@@ -223,27 +223,27 @@ impl Bench {
     /// page; stores and writes nothing in a test or with filters.
     ///
     /// # Errors
-    /// Returns an error if a file of the report cannot be read or written.
+    /// Returns an error if a file of the report cannot be read or written, or if standard output cannot
+    /// be written. Closed standard output is not an error.
     pub fn finish(mut self) -> Result<()> {
-        self.merge_and_print();
+        self.merge_and_print()?;
         if self.is_test() {
-            self.print(&summary(&self.part, None));
-            return Ok(());
+            return self.print(&summary(&self.part, None));
         }
         let folder = report_folder();
         let baseline = Part::read_all(&folder.join("baseline"))?;
         let baseline = baseline.into_iter().find(|part| part.name == self.part.name);
-        self.print(&summary(&self.part, baseline.as_ref()));
+        self.print(&summary(&self.part, baseline.as_ref()))?;
         if self.options.filters.is_empty() {
             let page = self.part.store(&folder, self.options.save_baseline)?;
-            self.print(&format!("report: {}\n", page.display()));
+            self.print(&format!("report: {}\n", page.display()))?;
         }
         Ok(())
     }
 
     /// Merges the passes of each case into the records of the part, and prints the results: a table
     /// for each survey, the tables of break-even sizes, and a line for each other case.
-    fn merge_and_print(&mut self) {
+    fn merge_and_print(&mut self) -> Result<()> {
         let surveys: Vec<_> = self.surveys.iter().filter_map(|s| merge_surveys(s)).collect();
         let mut records: Vec<_> = surveys.iter().flat_map(Survey::records).collect();
         let in_surveys = records.len();
@@ -254,26 +254,33 @@ impl Bench {
             record.limit_seconds = limits.and_then(|l| l.seconds(&record.element, work));
         }
         if self.options.json {
-            records.iter().for_each(|record| write_line(&record.to_json()));
+            records.iter().try_for_each(|record| write_line(&record.to_json()))?;
         }
-        surveys.iter().for_each(|survey| self.print(&survey.to_string()));
-        self.break_even_tables.iter().for_each(|table| self.print(table));
+        surveys.iter().try_for_each(|survey| self.print(&survey.to_string()))?;
+        self.break_even_tables.iter().try_for_each(|table| self.print(table))?;
         let lines: String = records[in_surveys..].iter().map(line).collect();
-        self.print(&lines);
+        self.print(&lines)?;
         self.part.records = records;
+        Ok(())
     }
 
-    fn print(&self, text: &str) {
-        if !self.options.json && !text.is_empty() {
-            write_line(&text);
-        }
+    fn print(&self, text: &str) -> Result<()> {
+        if self.options.json || text.is_empty() { Ok(()) } else { write_line(&text) }
     }
 }
 
-/// Writes `line` to standard output. Unlike `println!`, does not panic if a reader such as `head` has
-/// closed the output.
-fn write_line(line: &impl fmt::Display) {
-    let _ = writeln!(io::stdout(), "{line}");
+/// Writes `line` to standard output. A closed output is not an error, because a reader such as `head` may
+/// need only the first lines.
+///
+/// # Errors
+/// Returns [`Error::Io`] for any other error of standard output.
+fn write_line(line: &impl fmt::Display) -> Result<()> {
+    match writeln!(io::stdout(), "{line}") {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Error::io("standard output", error))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Formats the result of a case as a line.
@@ -317,6 +324,6 @@ pub fn report(device: &impl Device) -> Result<PathBuf> {
         let survey = bench.merged_survey(&AnyDevice::new(device))?;
         bench.add_break_even(&survey, &host);
     }
-    bench.merge_and_print();
+    bench.merge_and_print()?;
     bench.part.store(&report_folder(), false)
 }
