@@ -73,24 +73,27 @@ impl Winograd<'_> {
                 self.transform_output_gradients::<A, TAPS, TILE>(workers, group, block, dy, dm);
             },
             |group, block, dv| {
-                let dx = &mut dx[self.block_range(block, group, group_len)];
-                self.write_image_gradients::<A, TAPS, TILE>(workers, dv, dx);
+                for (images, range) in self.runs(block, group, group_len) {
+                    let first = images.start * self.channels;
+                    self.write_image_gradients::<A, TAPS, TILE>(workers, dv, first, &mut dx[range]);
+                }
             },
         )
     }
 
-    /// Writes the sums of `B·dV·Bᵀ` over all tiles to `dx`. `dx` contains the planes of one group in the
-    /// images of a block, and the block contains whole images.
+    /// Writes the sums of `B·dV·Bᵀ` over all tiles to `dx`. `dx` contains consecutive planes of one
+    /// group in the images of a block, from the index `first` on, and the block contains whole images.
     fn write_image_gradients<A: Axis<TAPS, TILE>, const TAPS: usize, const TILE: usize>(
         &self,
         workers: &Workers,
         dv: (&[f32], &MatrixLayout),
+        first: usize,
         dx: &mut [f32],
     ) {
         let len = self.input[0] * self.input[1];
         write_planes(
             workers,
-            len,
+            (first, len),
             0..len,
             #[inline(always)]
             |first, lanes| {

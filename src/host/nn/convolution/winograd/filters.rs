@@ -109,7 +109,7 @@ impl FilterMatrix {
             let task_rows = first_row..rows.min(first_row + rows_per_task);
             with_scratch(ROWS * taps * LANES, |lanes: &mut [f32]| {
                 let lanes = lanes.as_chunks_mut().0;
-                for chunk in layout.plane_chunks() {
+                for chunk in layout.plane_chunks(0..1) {
                     for start in task_rows.clone().step_by(ROWS) {
                         let rows = start..task_rows.end.min(start + ROWS);
                         let columns = chunk.planes.clone();

@@ -152,27 +152,31 @@ impl Winograd<'_> {
             },
             |group, block, products| {
                 let bias = bias.map(|bias| &bias[group * self.outputs..][..self.outputs]);
-                let y = &mut y[self.block_range(block, group, group_len)];
-                self.write_outputs::<A, TAPS, TILE>(workers, block, products, bias, y);
+                for (images, range) in self.runs(block, group, group_len) {
+                    let first = images.start * self.outputs;
+                    let y = &mut y[range];
+                    self.write_outputs::<A, TAPS, TILE>(workers, block, products, bias, first, y);
+                }
             },
         )
     }
 
-    /// Writes `Aᵀ·M·A + bias` for the tiles of `block` to `y`, where `M` is `products`. `y` contains the
-    /// planes of one group in the images of the block.
+    /// Writes `Aᵀ·M·A + bias` for the tiles of `block` to `y`, where `M` is `products`. `y` contains
+    /// consecutive planes of one group in the images of the block, from the index `first` on.
     fn write_outputs<A: Axis<TAPS, TILE>, const TAPS: usize, const TILE: usize>(
         &self,
         workers: &Workers,
         block: &Block,
         products: (&[f32], &MatrixLayout),
         bias: Option<&[f32]>,
+        first: usize,
         y: &mut [f32],
     ) {
         let [rows, columns] = self.output;
         let range = 2 * block.rows.start * columns..rows.min(2 * block.rows.end) * columns;
         write_planes(
             workers,
-            rows * columns,
+            (first, rows * columns),
             range,
             #[inline(always)]
             |first, lanes| {
@@ -212,13 +216,13 @@ impl Winograd<'_> {
     }
 }
 
-/// Writes the elements `range` of planes of `plane_len` elements to `planes`. For each [`LANES`]
-/// planes, the function calls `write(first, lanes)`, where `first` is the index of the first plane,
-/// and copies `lanes` to the elements. The last call can have fewer than [`LANES`] planes; the remaining
+/// Writes the elements `range` of planes of `plane_len` elements to `planes`, whose indices start at
+/// `first_plane`. For each [`LANES`] planes, the function calls `write(first, lanes)`, where `first` is the
+/// index of the first of them, and copies `lanes` to the elements. The last call can have fewer than [`LANES`] planes; the remaining
 /// lanes are ignored.
 pub(crate) fn write_planes(
     workers: &Workers,
-    plane_len: usize,
+    (first_plane, plane_len): (usize, usize),
     range: Range<usize>,
     write: impl Fn(usize, &mut [Lanes]) + Sync,
     planes: &mut [f32],
@@ -229,7 +233,7 @@ pub(crate) fn write_planes(
         with_scratch(range.len() * LANES, |lanes: &mut [f32]| {
             let lanes = lanes.as_chunks_mut().0;
             for (i, planes) in planes.chunks_mut(LANES * plane_len).enumerate() {
-                let first = task * planes_per_task + i * LANES;
+                let first = first_plane + task * planes_per_task + i * LANES;
                 vectorized(
                     #[inline(always)]
                     |_| write(first, lanes),

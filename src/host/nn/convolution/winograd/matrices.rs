@@ -92,28 +92,26 @@ impl MatrixLayout {
         parts(self.columns, self.panel_columns)
     }
 
-    /// Returns chunks of [`LANES`] consecutive planes that cover all planes of all images. In a matrix with
-    /// a single panel, the last chunk overlaps the chunk before if the number of planes is not a multiple
-    /// of [`LANES`].
-    pub(crate) fn plane_chunks(&self) -> impl Iterator<Item = PlaneChunk> {
+    /// Returns chunks of [`LANES`] consecutive planes that cover all planes of `images`. In a matrix with a
+    /// single panel, the last chunk overlaps the chunk before if the number of planes is not a multiple of
+    /// [`LANES`].
+    pub(crate) fn plane_chunks(&self, images: Range<usize>) -> impl Iterator<Item = PlaneChunk> {
+        let Self { planes, columns, panel_columns, .. } = *self;
+        let (total_images, first_image) = (self.images, images.start);
         // A single panel contains the planes of all images as if they were those of one image.
-        let Self { images, planes, columns, panel_columns, .. } =
-            if self.panel_columns == self.columns {
-                Self::one_panel(self.tiles, 1, self.images * self.planes)
-            } else {
-                *self
-            };
+        let images_per_part = if panel_columns == columns { images.len() } else { 1 };
         parts(columns, panel_columns).enumerate().flat_map(move |(panel, range)| {
-            (0..images).flat_map(move |image| {
-                let len = range.len();
+            parts(images.len(), images_per_part).flat_map(move |part| {
+                let (width, first_column) = (range.len(), range.start);
+                let len = part.len() * width;
                 (0..len).step_by(LANES).map(move |start| {
                     let start = start.min(len - LANES);
-                    let first = range.start + start;
+                    let first = part.start * planes + first_column + start;
                     PlaneChunk {
-                        planes: image * planes + first..image * planes + planes.min(first + LANES),
+                        planes: first..(part.end * planes).min(first + LANES),
                         panel,
-                        start: image * len + start,
-                        tile_stride: images * len,
+                        start: (first_image + part.start) * width + start,
+                        tile_stride: total_images * width,
                     }
                 })
             })
@@ -148,7 +146,7 @@ impl MatrixLayout {
 /// [`LANES`] elements. At the end of a matrix with several panels, a chunk can have fewer planes, followed
 /// by unused columns.
 pub(crate) struct PlaneChunk {
-    /// Indices of the planes among the planes of all images.
+    /// Indices of the planes, counted from the first plane of the images.
     pub(crate) planes: Range<usize>,
     /// Index of the panel.
     panel: usize,

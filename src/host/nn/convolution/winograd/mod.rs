@@ -151,11 +151,7 @@ impl<'a> Winograd<'a> {
             ..MIN_L2_TILES => MAX_TILES,
             l2_tiles => l2_tiles.min(MAX_TILES),
         };
-        // The planes of one group of several images are contiguous only if there are no other groups.
-        let max_images = match groups {
-            1 => (max_tiles / (tiles[0] * tiles[1])).clamp(1, batch),
-            _ => 1,
-        };
+        let max_images = (max_tiles / (tiles[0] * tiles[1])).clamp(1, batch);
         let images_per_block = batch.div_ceil(batch.div_ceil(max_images));
         let rows_per_block = (max_tiles / tiles[1]).clamp(1, tiles[0]);
         Some(Self {
@@ -185,12 +181,22 @@ impl<'a> Winograd<'a> {
         Block { images: 0..self.images_per_block, rows: 0..self.rows_per_block }
     }
 
-    /// Returns the range of the elements of `group` in the images of `block`. A group has `group_len`
-    /// elements in each image. If there are several groups, a block has a single image, so the range is
-    /// contiguous.
-    fn block_range(&self, block: &Block, group: usize, group_len: usize) -> Range<usize> {
-        let start = (block.images.start * self.op.groups() + group) * group_len;
-        start..start + block.images.len() * group_len
+    /// Returns the contiguous planes of `group` in `block`: the indices of images in the block, and the
+    /// range of the elements of their planes. A group has `group_len` elements in each image. The planes
+    /// of several images are contiguous only if there are no other groups.
+    fn runs(
+        &self,
+        block: &Block,
+        group: usize,
+        group_len: usize,
+    ) -> impl Iterator<Item = (Range<usize>, Range<usize>)> {
+        let (groups, first_image) = (self.op.groups(), block.images.start);
+        let images_per_run = if groups == 1 { block.images.len() } else { 1 };
+        parts(block.images.len(), images_per_run).map(move |images| {
+            let start = ((first_image + images.start) * groups + group) * group_len;
+            let len = images.len() * group_len;
+            (images, start..start + len)
+        })
     }
 
     /// Returns the number of elements of a transformed tile or filter.

@@ -21,8 +21,10 @@ use std::ops::Range;
 
 /// Planes of images or of output gradients.
 struct Planes<'a> {
-    /// Elements of all planes of a group in the images of a block.
+    /// Elements of the planes of all images and groups.
     x: &'a [f32],
+    /// Number of planes of one group of an image.
+    count: usize,
     /// Numbers of rows and columns of a plane.
     extents: [usize; 2],
     /// Numbers of rows and columns of zeros before the first row and column.
@@ -39,12 +41,11 @@ impl Winograd<'_> {
         x: &[f32],
         (v, layout): (&mut [f32], &MatrixLayout),
     ) {
-        let len = self.channels * self.input[0] * self.input[1];
-        let x = &x[self.block_range(block, group, len)];
-        let planes = Planes { x, extents: self.input, pad: self.pad };
+        let planes = Planes { x, count: self.channels, extents: self.input, pad: self.pad };
         self.transform_planes(
             workers,
-            &block.rows,
+            group,
+            block,
             &planes,
             #[inline(always)]
             |elements, tiles| transform_image::<A, TAPS, TILE>(elements, tiles),
@@ -66,12 +67,11 @@ impl Winograd<'_> {
         dy: &[f32],
         (dm, layout): (&mut [f32], &MatrixLayout),
     ) {
-        let len = self.outputs * self.output[0] * self.output[1];
-        let x = &dy[self.block_range(block, group, len)];
-        let planes = Planes { x, extents: self.output, pad: [0, 0] };
+        let planes = Planes { x: dy, count: self.outputs, extents: self.output, pad: [0, 0] };
         self.transform_planes(
             workers,
-            &block.rows,
+            group,
+            block,
             &planes,
             #[inline(always)]
             |elements, tiles| transform_output_gradient::<A, TAPS, TILE>(elements, tiles),
@@ -79,34 +79,39 @@ impl Winograd<'_> {
         );
     }
 
-    /// Writes to `tiles` the results of `transform` for the tiles in `rows`. Each tile reads `SIDE` rows
+    /// Writes to `tiles` the results of `transform` for the tiles of `block`. Each tile reads `SIDE` rows
     /// and columns of a plane.
     fn transform_planes<const SIDE: usize, const TILE: usize>(
         &self,
         workers: &Workers,
-        rows: &Range<usize>,
+        group: usize,
+        block: &Block,
         planes: &Planes,
         transform: impl Fn([[&Lanes; SIDE]; SIDE], &mut Tiles<TILE, TILE>) + Sync,
         (tiles, layout): (&mut [f32], &MatrixLayout),
     ) {
-        let rows_per_task = rows.len().div_ceil(workers.count());
+        let rows_per_task = block.rows.len().div_ceil(workers.count());
+        let group_len = planes.count * planes.extents[0] * planes.extents[1];
         let mut parts = layout.split_tiles(tiles, rows_per_task * self.tiles[1]);
         let max_rows = (2 * rows_per_task + SIDE - 2).min(planes.extents[0]);
         let lanes_len = max_rows * planes.extents[1] * LANES;
         workers.for_each_chunk(&mut parts, 1, |task, parts| {
-            let start = rows.start + task * rows_per_task;
-            let rows = start..rows.end.min(start + rows_per_task);
+            let start = block.rows.start + task * rows_per_task;
+            let rows = start..block.rows.end.min(start + rows_per_task);
             with_scratch(lanes_len, |lanes: &mut [f32]| {
                 let lanes = lanes.as_chunks_mut().0;
-                for chunk in layout.plane_chunks() {
-                    let plane_rows = planes.to_lanes::<SIDE>(&chunk.planes, &rows, lanes);
-                    vectorized(
-                        #[inline(always)]
-                        |_| {
-                            let tiles = &mut parts[0];
-                            self.transform_rows(&rows, &plane_rows, &transform, &chunk, tiles)
-                        },
-                    );
+                for (images, range) in self.runs(block, group, group_len) {
+                    let run = Planes { x: &planes.x[range], ..*planes };
+                    for chunk in layout.plane_chunks(images) {
+                        let plane_rows = run.to_lanes::<SIDE>(&chunk.planes, &rows, lanes);
+                        vectorized(
+                            #[inline(always)]
+                            |_| {
+                                let tiles = &mut parts[0];
+                                self.transform_rows(&rows, &plane_rows, &transform, &chunk, tiles)
+                            },
+                        );
+                    }
                 }
             });
         });
