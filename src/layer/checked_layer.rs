@@ -1,7 +1,7 @@
-//! A layer wrapper that checks the numbers of blobs and the order of calls.
+//! A layer wrapper that checks the numbers and shapes of blobs and the order of calls.
 
 use super::prelude::*;
-use crate::{op::Unary, proto::LayerState};
+use crate::{op::Unary, proto::LayerState, shape::Shape};
 use std::{any::Any, time::Duration};
 
 /// A layer, together with the numbers of bottoms and tops that the layer's methods accept.
@@ -12,6 +12,8 @@ pub(super) struct CheckedLayer<T: Element> {
     /// received.
     arity: Arity,
     stage: Stage,
+    /// Shapes of the bottoms and tops after the last call of `reshape`.
+    shapes: [Vec<Shape>; 2],
 }
 
 /// The last method that has completed: the constructor, `setup` or `reshape`.
@@ -25,7 +27,7 @@ enum Stage {
 impl<T: Element> CheckedLayer<T> {
     pub(super) fn new(layer: Box<dyn Layer<T>>, param: &LayerParameter) -> Self {
         let (name, arity) = (param.name().to_owned(), layer.arity());
-        Self { layer, name, arity, stage: Stage::Constructor }
+        Self { layer, name, arity, stage: Stage::Constructor, shapes: Default::default() }
     }
 
     /// Checks the numbers of bottoms and tops, and checks that the layer has reached the stage
@@ -37,8 +39,32 @@ impl<T: Element> CheckedLayer<T> {
             Stage::Reshape => invalid("called before reshape"),
             _ => invalid("called before setup"),
         });
+        self.in_method(method, check_result)
+    }
+
+    /// Checks that the layer may run a pass on `bottom` and `top`: their numbers and shapes must be
+    /// those that the last call of `reshape` received and set.
+    fn check_pass(&self, method: &str, bottom: &[Blob<T>], top: &[Blob<T>]) -> Result<()> {
+        self.check(method, Stage::Reshape, [bottom.len(), top.len()])?;
+        for ((role, blobs), shapes) in [("bottom", bottom), ("top", top)].iter().zip(&self.shapes) {
+            for (i, (blob, shape)) in blobs.iter().zip(shapes).enumerate() {
+                if blob.shape() != shape {
+                    let found = blob.shape();
+                    let error = wrong_shape(format!(
+                        "{role} {i} has the shape {found}, but had {shape} after the last call of \
+                         reshape; call reshape and forward first"
+                    ));
+                    return self.in_method(method, error);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the method and the layer to an error.
+    fn in_method(&self, method: &str, result: Result<()>) -> Result<()> {
         let (name, kind) = (&self.name, self.layer.kind());
-        check_result.map_err(|error| error.context(format!("{method} of layer `{name}` ({kind})")))
+        result.map_err(|error| error.context(format!("{method} of layer `{name}` ({kind})")))
     }
 }
 
@@ -78,11 +104,13 @@ impl<T: Element> Layer<T> for CheckedLayer<T> {
         self.layer.reshape(bottom, top)?;
         self.arity.top = top.len()..=top.len();
         self.stage = Stage::Reshape;
+        self.shapes =
+            [bottom, &*top].map(|blobs| blobs.iter().map(|b| b.shape().clone()).collect());
         Ok(())
     }
 
     fn forward(&mut self, device: &AnyDevice, bottom: &[Blob<T>], top: &[Blob<T>]) -> Result<()> {
-        self.check("forward", Stage::Reshape, [bottom.len(), top.len()])?;
+        self.check_pass("forward", bottom, top)?;
         self.layer.forward(device, bottom, top)
     }
 
@@ -97,7 +125,7 @@ impl<T: Element> Layer<T> for CheckedLayer<T> {
         top: &[Blob<T>],
         function: Unary<f64>,
     ) -> Result<bool> {
-        self.check("forward", Stage::Reshape, [bottom.len(), top.len()])?;
+        self.check_pass("forward", bottom, top)?;
         self.layer.forward_fused(device, bottom, top, function)
     }
 
@@ -108,7 +136,7 @@ impl<T: Element> Layer<T> for CheckedLayer<T> {
         propagate: PropagateDown<'_>,
         bottom: &[Blob<T>],
     ) -> Result<()> {
-        self.check("backward", Stage::Reshape, [bottom.len(), top.len()])?;
+        self.check_pass("backward", bottom, top)?;
         let flags = [propagate.bottom.len(), propagate.params.len()];
         let expected = [bottom.len(), self.layer.params().len()];
         if flags != expected {

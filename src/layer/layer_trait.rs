@@ -148,9 +148,10 @@ impl Arity {
 /// [`forward`](Self::forward). Only `reshape` changes the shapes of the tops; all other methods of
 /// a layer only write the values of blobs.
 ///
-/// A registry wraps each layer in a layer that checks the numbers of bottoms and tops. A method of
-/// the wrapper returns an error, without running the layer's code, if the numbers of bottoms and
-/// tops violate [`arity`](Self::arity) or differ between calls.
+/// A registry wraps each layer in a layer that checks the bottoms and tops. A method of the wrapper
+/// returns an error, without running the layer's code, if the numbers of bottoms and tops violate
+/// [`arity`](Self::arity) or differ between calls. A forward or backward pass also returns an error
+/// if the shape of a blob has changed since the last call of `reshape`.
 ///
 /// ```
 /// use cortado::{layer::Layer, prelude::*};

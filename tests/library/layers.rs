@@ -163,6 +163,26 @@ fn blob_counts_that_contradict_the_arity_or_earlier_calls_are_errors() {
 }
 
 #[test]
+fn a_backward_pass_with_other_shapes_than_the_forward_pass_is_an_error() {
+    let mut net = net("force_backward: true
+         layer { name: 'in' type: 'Input' top: 'x' top: 'regions'
+             input_param { shape { dim: 2 dim: 1 dim: 4 dim: 4 } shape { dim: 3 dim: 5 } } }
+         layer { name: 'pool' type: 'ROIPooling' bottom: 'x' bottom: 'regions' top: 'y'
+             roi_pooling_param { pooled_h: 2 pooled_w: 2 spatial_scale: 1 } }");
+    net.forward().unwrap();
+    for (blob, extents, role) in
+        [("x", &[1, 1, 2, 2][..], "bottom 0"), ("y", &[1, 1, 2, 2], "top 0")]
+    {
+        net.blob_mut(blob).unwrap().reshape(extents).unwrap();
+        let error = net.backward().unwrap_err().to_string();
+        let expected = format!("backward of layer `pool` (ROIPooling): {role} has the shape ");
+        assert!(error.contains(&expected), "{error}");
+        net.forward().unwrap();
+        net.backward().unwrap();
+    }
+}
+
+#[test]
 fn a_memory_data_layer_wraps_around_and_restarts_after_a_reset() {
     let mut net = net("layer { name: 'in' type: 'MemoryData' top: 'x' top: 'l'
          memory_data_param { batch_size: 2 channels: 1 height: 1 width: 3 } }");
