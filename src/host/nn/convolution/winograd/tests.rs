@@ -41,6 +41,7 @@ fn cases_of_3_taps() -> Vec<Convolution> {
         // Several panels of output gradients, of the filters for the image gradient, and of the
         // filters for the outputs.
         convolution(3, [11, 16, 150, 1], [6, 6], [1, 1]),
+        convolution(3, [11, 32, 300, 2], [6, 6], [1, 1]),
         convolution(3, [1, 40, 130, 1], [4, 5], [0, 0]),
         convolution(3, [1, 130, 40, 1], [4, 5], [1, 1]),
         convolution(3, [1, 260, 80, 2], [4, 5], [1, 1]),
