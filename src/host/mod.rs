@@ -45,9 +45,8 @@ mod testing;
 
 pub(crate) use blas::gemm::{gemm, gemm_batched};
 pub(crate) use blas::gemv::gemv;
-pub(crate) use blas::level1::{
-    amax, asum, axpby, axpy, check_strided, copy, dot, dot_strided, scal, sumsq,
-};
+pub(crate) use blas::level1::{axpby, axpy, copy, scal};
+pub(crate) use blas::sums::{amax, asum, check_strided, dot, dot_strided, sumsq};
 pub(crate) use cache::{cache_line::CACHE_LINE, huge_pages::advise_huge_pages};
 pub(crate) use elementwise::broadcast::{affine, affine_in_place, broadcast, broadcast_in_place};
 pub(crate) use elementwise::convert::{convert, convert_integers};

@@ -6,7 +6,8 @@
 //! |---|---|
 //! | [`kernel`] | GEMM on one thread: packing, micro-kernel, macro-kernel, unpacked GEMM |
 //! | [`x86`] | AVX-512 and AVX2 loops of BLAS level 1, and GEMM of 16-bit elements by AMX or `vdpbf16ps` |
-//! | [`level1`] | `copy`, `scal`, `axpy`, `axpby`, `dot`, `asum`, `sumsq`, `amax` |
+//! | [`level1`] | `copy`, `scal`, `axpy`, `axpby` |
+//! | [`sums`] | `dot`, `asum`, `sumsq`, `amax` |
 //! | [`gemv_transposed`], [`gemv`] | matrix-vector products |
 //! | [`gemm`] | choice of a GEMM kernel, and division of `C` among threads |
 //!
@@ -15,7 +16,7 @@
 //!
 //! | operation | portable implementation | fast path, if available | difference of results |
 //! |---|---|---|---|
-//! | level 1, `f32` | `level1::accumulate`, `level1::update_slice` | AVX-512 or AVX2 loops | none |
+//! | level 1, `f32` | `level1::update_slice`, `sums::accumulate` | AVX-512 or AVX2 loops | none |
 //! | 16-bit GEMV | loops of `gemv` | `gemv` loops compiled for AVX2 or AVX-512 | none |
 //! | transposed GEMV of matrices that exceed L1 | loops of `gemv_transposed` | `gemv_transposed` with AVX-512, AVX2 or NEON vectors | none |
 //! | other GEMV, GEMM | loops of `kernel::portable` | `kernel` with AVX-512, AVX2 or NEON vectors | none |
@@ -29,6 +30,7 @@ pub(crate) mod kernel;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod x86;
 pub(crate) mod level1;
+pub(crate) mod sums;
 pub(crate) mod gemv_transposed;
 pub(crate) mod gemv;
 pub(crate) mod gemm;

@@ -73,8 +73,24 @@ pub(crate) fn is_amd() -> bool {
 /// Returns whether AMD made the processor, and its L1 data cache has at most 32 KiB, as in Zen 4 and
 /// earlier. In such a cache, only eight cache lines that are a multiple of 4 KiB apart fit at a time.
 pub(crate) fn is_amd_with_small_l1() -> bool {
-    let caches = Caches::of_processor();
-    caches.is_amd && caches.l1 <= 32 << 10
+    Caches::of_processor().is_amd_with_small_l1()
+}
+
+/// Returns whether a kernel that loads two operands and stores a third one is faster with vectors of
+/// 128 bits than with wider ones. The operands have `bytes` bytes in total.
+///
+/// On Zen 4, vectors of 128 bits are faster if the operands fill more than a third of the L3 cache, and
+/// slower if they fill less (decision 62).
+pub(crate) fn prefers_128_bits(bytes: usize) -> bool {
+    Caches::of_processor().is_beyond_third_of_l3(bytes)
+}
+
+/// Returns whether a kernel that only reads its operands, of `bytes` bytes in total, is faster if it
+/// reads two distant parts of each operand in turn. On Zen 4, it is if the operands fill more than a
+/// third of the L3 cache; other processors have not been measured (decision 63).
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn alternates_reads(bytes: usize) -> bool {
+    Caches::of_processor().is_beyond_third_of_l3(bytes)
 }
 
 /// Returns whether operands of `bytes` bytes in total fit in the L3 cache.
@@ -89,6 +105,16 @@ impl Caches {
             (None, is_amd) => Caches { is_amd, ..DEFAULT_CACHES },
         });
         *CACHES
+    }
+
+    fn is_amd_with_small_l1(self) -> bool {
+        self.is_amd && self.l1 <= 32 << 10
+    }
+
+    /// Returns whether AMD made the processor before Zen 5, and operands of `bytes` bytes in total fill
+    /// more than a third of the L3 cache.
+    fn is_beyond_third_of_l3(self, bytes: usize) -> bool {
+        self.is_amd_with_small_l1() && bytes > self.l3 / 3
     }
 
     /// Operands of at least half the L3 cache count as operands in memory, because other data and
@@ -163,6 +189,16 @@ mod tests {
         assert_eq!(levels((1 << 20) + 4, 2), [PrivateCaches, PrivateCaches, L3]);
         assert_eq!(levels((16 << 20) - 4, 1), [L3, L3, Memory]);
         assert_eq!(levels(16 << 20, 1), [Memory; 3]);
+    }
+
+    #[test]
+    fn only_amd_with_small_l1_has_operands_beyond_a_third_of_l3() {
+        let zen4 = Caches { l1: 32 << 10, l2: 1 << 20, l3: 30 << 20, is_amd: true };
+        let zen5 = Caches { l1: 48 << 10, ..zen4 };
+        let other = Caches { is_amd: false, ..zen4 };
+        let is_beyond = |bytes| [zen4, zen5, other].map(|c| c.is_beyond_third_of_l3(bytes));
+        assert_eq!(is_beyond(10 << 20), [false; 3]);
+        assert_eq!(is_beyond((10 << 20) + 1), [true, false, false]);
     }
 
     /// Linux also reads the sizes with CPUID, but with its own code, and reports them in `/sys`.

@@ -17,7 +17,9 @@ use crate::{
         cache::{
             cache_line::{CHUNK_ALIGN, with_aligned_stores, zip_with_aligned_stores},
             nontemporal::{bypasses_cache, map_nontemporal},
+            residence::prefers_128_bits,
         },
+        elementwise::narrow::binary_run_128,
         math::{
             MAX_FAST_EXPONENT, SimdMath, SimdMathNormalRange, div_newton, pow_normal_range,
             sqrt_newton,
@@ -128,6 +130,7 @@ pub(crate) fn binary<T: Element>(
     let chunk_len = workers.even_chunk_len(y.len(), binary_grain(op), CHUNK_ALIGN);
     let is_nontemporal =
         const { is_wide::<T>() } && bypasses_cache(3 * size_of_val(y), workers.count());
+    let uses_128_bits = const { is_wide::<T>() } && prefers_128_bits(3 * size_of_val(y));
     workers.for_each_chunk(y, chunk_len, |i, y| {
         let range = i * chunk_len..i * chunk_len + y.len();
         let (a, b) = (&a[range.clone()], &b[range]);
@@ -140,7 +143,11 @@ pub(crate) fn binary<T: Element>(
         let (a, b) = (a.chunks(run_len::<T>()), b.chunks(run_len::<T>()));
         for ((a, b), y) in a.zip(b).zip(y.chunks_mut(run_len::<T>())) {
             let (a, b) = (widened(a, &mut buffer_a), widened(b, &mut buffer_b));
-            overwrite_widened(y, &mut buffer_y, |y| binary_run(op, a, b, y));
+            overwrite_widened(y, &mut buffer_y, |y| {
+                if !(uses_128_bits && binary_run_128(op, a, b, y)) {
+                    binary_run(op, a, b, y);
+                }
+            });
         }
     });
     Ok(())

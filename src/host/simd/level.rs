@@ -2,7 +2,7 @@
 //! of which is compiled for each level.
 
 #[cfg(target_arch = "x86_64")]
-use crate::host::cache::residence::is_amd_with_small_l1;
+use crate::host::cache::residence::{is_amd, is_amd_with_small_l1};
 use crate::host::simd::{fma::FmaMode, limit::SimdLimit};
 use std::sync::OnceLock;
 
@@ -33,36 +33,69 @@ pub(crate) enum SimdLevel {
 #[cfg(target_arch = "x86_64")]
 const AVX2_MIN_LEN: usize = 1 << 14;
 
-/// Highest SIMD level of this process. The level is detected only once, because checking all
-/// processor features on every call would slow down short kernels.
-static HIGHEST: OnceLock<SimdLevel> = OnceLock::new();
+/// The properties of the processor from which short kernels choose their code. They are detected only
+/// once, because checking all processor features on every call would slow down short kernels. They
+/// share a cache line, because each further cache line displaces operands from L1.
+#[derive(Clone, Copy)]
+pub(crate) struct Processor {
+    /// SIMD level at which kernels run: the highest level of this process, unless a test has set
+    /// another level.
+    pub(crate) level: SimdLevel,
+    /// Result of [`is_amd`].
+    #[cfg(target_arch = "x86_64")]
+    pub(crate) is_amd: bool,
+    /// Result of [`is_amd_with_small_l1`].
+    #[cfg(target_arch = "x86_64")]
+    pub(crate) is_amd_with_small_l1: bool,
+}
+
+static PROCESSOR: OnceLock<Processor> = OnceLock::new();
+
+impl Processor {
+    /// Returns the properties of the processor.
+    #[inline(always)]
+    fn get() -> Self {
+        Self::at_test_level(*PROCESSOR.get_or_init(Self::detect))
+    }
+
+    /// Returns [`get`](Self::get) if the properties have been detected before, and otherwise `None`.
+    ///
+    /// A short kernel calls `known` to choose its code. If `known` returns `None`, the kernel calls
+    /// a separate function. If the kernel itself contained the call that detects the properties,
+    /// the kernel would save registers for this call every time.
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    pub(crate) fn known() -> Option<Self> {
+        PROCESSOR.get().copied().map(Self::at_test_level)
+    }
+
+    fn detect() -> Self {
+        Self {
+            level: SimdLevel::detect(SimdLimit::of_process()),
+            #[cfg(target_arch = "x86_64")]
+            is_amd: is_amd(),
+            #[cfg(target_arch = "x86_64")]
+            is_amd_with_small_l1: is_amd_with_small_l1(),
+        }
+    }
+
+    /// Returns the processor with the SIMD level that a test has set for this thread, if any.
+    #[inline(always)]
+    fn at_test_level(self) -> Self {
+        #[cfg(test)]
+        if let Some(level) = TEST_LEVEL.get() {
+            return Self { level, ..self };
+        }
+        self
+    }
+}
 
 impl SimdLevel {
     /// Returns the SIMD level at which kernels run on this thread: the highest level, unless a test
     /// has set another level.
     #[inline(always)]
     pub(crate) fn current() -> Self {
-        #[cfg(test)]
-        if let Some(level) = TEST_LEVEL.get() {
-            return level;
-        }
-        Self::highest()
-    }
-
-    /// Returns [`current`](Self::current) if the level has been detected before, and otherwise
-    /// `None`.
-    ///
-    /// A short kernel calls `known` to choose its code. If `known` returns `None`, the kernel calls
-    /// a separate function. If the kernel itself contained the call that detects the level, the
-    /// kernel would save registers for this call every time.
-    #[cfg(target_arch = "x86_64")]
-    #[inline(always)]
-    pub(crate) fn known() -> Option<Self> {
-        #[cfg(test)]
-        if let Some(level) = TEST_LEVEL.get() {
-            return Some(level);
-        }
-        HIGHEST.get().copied()
+        Processor::get().level
     }
 
     /// Returns the SIMD level at which a loop over `len` elements is fastest, if the loop does little
@@ -72,18 +105,21 @@ impl SimdLevel {
     #[inline(always)]
     #[cfg_attr(not(target_arch = "x86_64"), expect(unused_variables))]
     pub(crate) fn memory_bound(len: usize) -> Self {
+        let processor = Processor::get();
         #[cfg(target_arch = "x86_64")]
-        if len >= AVX2_MIN_LEN && Self::current() == Self::Avx512 && is_amd_with_small_l1() {
+        if len >= AVX2_MIN_LEN && processor.level == Self::Avx512 && processor.is_amd_with_small_l1
+        {
             return Self::Avx2;
         }
-        Self::current()
+        processor.level
     }
 
     /// Returns the highest SIMD level that the processor supports and the process's [`SimdLimit`]
     /// allows.
+    #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     pub(crate) fn highest() -> Self {
-        *HIGHEST.get_or_init(|| Self::detect(SimdLimit::of_process()))
+        PROCESSOR.get_or_init(Processor::detect).level
     }
 
     /// Returns the highest SIMD level that the processor supports and `limit` allows.
@@ -147,6 +183,15 @@ pub(crate) fn vectorized<R>(kernel: impl FnOnce(FmaMode) -> R) -> R {
 pub(crate) fn vectorized_memory_bound<R>(len: usize, kernel: impl FnOnce(FmaMode) -> R) -> R {
     // SAFETY: the level is the current SIMD level, which was detected, or a lower level.
     unsafe { run_version(SimdLevel::memory_bound(len), kernel) }
+}
+
+/// Calls `kernel` in a function that is not inlined, so that the caller does not save the registers
+/// that `kernel` uses.
+#[cfg(target_arch = "x86_64")]
+#[cold]
+#[inline(never)]
+pub(crate) fn call_outlined<R>(kernel: impl FnOnce() -> R) -> R {
+    kernel()
 }
 
 /// Runs the version of `kernel` for `level`.

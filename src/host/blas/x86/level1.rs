@@ -4,12 +4,11 @@
 use crate::host::{
     blas::x86::row::Row,
     cache::{
-        cache_line::{PREFETCH_DISTANCE, store_peel_len_at},
-        residence::{is_amd, is_amd_with_small_l1},
+        cache_line::{PAGE_4K, PREFETCH_DISTANCE, store_peel_len_at},
         x86::prefetch_l1,
     },
     reduction::tree::{ACCUMULATOR_ROWS, LANES},
-    simd::level::SimdLevel,
+    simd::level::{Processor, SimdLevel},
 };
 use std::arch::x86_64::*;
 
@@ -40,8 +39,9 @@ pub(crate) fn sum(
     y: &[f32],
     f: impl Fn(f32, f32, f32) -> f32 + Copy,
 ) -> Option<f32> {
-    match SimdLevel::known()? {
-        SimdLevel::Avx512 if is_faster_with_avx2(x, y) => {
+    let processor = Processor::known()?;
+    match processor.level {
+        SimdLevel::Avx512 if is_faster_with_avx2(processor, x, y) => {
             // SAFETY: AVX-512 includes AVX2 and FMA.
             Some(unsafe { sum_avx2(prefetch, x, y, f) })
         }
@@ -53,16 +53,57 @@ pub(crate) fn sum(
     }
 }
 
+/// Returns the sums of two parts of operands, as [`sum`] returns them for each part. The parts end at
+/// index `middle` and at the end of `x` and `y`. Accumulates 4 KiB of one part and 4 KiB of the
+/// other part in turn, so that the hardware prefetchers of Zen 4 follow more places in memory
+/// (decision 63).
+///
+/// # Panics
+/// Panics if the lengths of `x` and `y` differ, or if `middle` exceeds them.
+#[inline(always)]
+pub(crate) fn alternating_sums(
+    middle: usize,
+    x: &[f32],
+    y: &[f32],
+    f: impl Fn(f32, f32, f32) -> f32 + Copy,
+) -> Option<[f32; 2]> {
+    let (x, y) = (x.split_at(middle), y.split_at(middle));
+    match Processor::known()?.level {
+        // SAFETY: the features of the SIMD level were detected, and AVX-512 includes AVX2 and FMA.
+        SimdLevel::Avx512 | SimdLevel::Avx2 => Some(unsafe { alternating_sums_avx2(x, y, f) }),
+        SimdLevel::Portable | SimdLevel::WithoutFma => None,
+    }
+}
+
+#[target_feature(enable = "avx2,fma")]
+fn alternating_sums_avx2(
+    x: (&[f32], &[f32]),
+    y: (&[f32], &[f32]),
+    f: impl Fn(f32, f32, f32) -> f32 + Copy,
+) -> [f32; 2] {
+    const BLOCKS: usize = PAGE_4K / size_of::<f32>() / BLOCK;
+    // SAFETY: this function is compiled for AVX2, and the slices are valid.
+    unsafe {
+        let mut first = PartialSum::<[__m256; 2]>::start(x.0, y.0, f);
+        let mut second = PartialSum::<[__m256; 2]>::start(x.1, y.1, f);
+        while first.rest_len.max(second.rest_len) >= BLOCK {
+            first = first.advance::<false>(BLOCKS, f);
+            second = second.advance::<false>(BLOCKS, f);
+        }
+        [first.finish(f), second.finish(f)]
+    }
+}
+
 /// Returns whether a sum over `x` and `y` is faster with AVX2 than with AVX-512. Both results are
 /// bit-identical. On Zen 5, AVX2 is faster for two operands that exceed L1 but fill less than half
 /// of L2 (decision 48).
 #[inline(always)]
-fn is_faster_with_avx2(x: &[f32], y: &[f32]) -> bool {
+fn is_faster_with_avx2(processor: Processor, x: &[f32], y: &[f32]) -> bool {
     let (len, has_two_operands) = (x.len(), x.as_ptr() != y.as_ptr());
     // 64 KiB to 512 KiB in total.
     let is_medium = (1 << 13..LONG).contains(&len) && has_two_operands;
     let is_short = len <= SHORT && has_two_operands;
-    is_medium && is_amd() || (is_short || len >= LONG) && is_amd_with_small_l1()
+    is_medium && processor.is_amd || (is_short || len >= LONG) && processor.is_amd_with_small_l1
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
@@ -136,17 +177,18 @@ unsafe fn update_at<const IN_PLACE: bool>(
     (y, len): (*mut f32, usize),
     f: impl Fn(f32, f32) -> f32 + Copy,
 ) -> bool {
+    let Some(processor) = Processor::known() else { return false };
     // SAFETY: the features of the SIMD level were detected, and the caller guarantees that `x` and
     // `y` are valid.
     unsafe {
-        match SimdLevel::known() {
+        match processor.level {
             // AMD's processors before Zen 5 are faster with AVX2 at every length (decision 55).
-            Some(SimdLevel::Avx512) if is_amd_with_small_l1() => {
+            SimdLevel::Avx512 if processor.is_amd_with_small_l1 => {
                 update_avx2::<IN_PLACE>(prefetch, x, (y, len), f)
             }
-            Some(SimdLevel::Avx512) => update_avx512::<IN_PLACE>(prefetch, x, (y, len), f),
-            Some(SimdLevel::Avx2) => update_avx2::<IN_PLACE>(prefetch, x, (y, len), f),
-            Some(SimdLevel::Portable | SimdLevel::WithoutFma) | None => return false,
+            SimdLevel::Avx512 => update_avx512::<IN_PLACE>(prefetch, x, (y, len), f),
+            SimdLevel::Avx2 => update_avx2::<IN_PLACE>(prefetch, x, (y, len), f),
+            SimdLevel::Portable | SimdLevel::WithoutFma => return false,
         }
     }
     true
@@ -178,12 +220,90 @@ unsafe fn update_avx2<const IN_PLACE: bool>(
     unsafe { update_rows::<[__m256; 2]>(prefetch, x, (y, len), f) }
 }
 
-/// Computes [`sum`] in registers of type `R`.
+/// A sum in registers of type `R`, which can be computed in parts: [`start`](Self::start),
+/// [`advance`](Self::advance) any number of times, and [`finish`](Self::finish).
 ///
 /// Loads of `x` are aligned to cache lines. Aligning the loads rotates the assignment of elements
 /// to accumulators, which only swaps operands of additions in the tree reduction of the
 /// accumulators. Swapping the operands of an addition does not change its result, so the portable
 /// loop and the loops of this file give bit-identical results.
+struct PartialSum<R> {
+    sums: [R; ACCUMULATOR_ROWS],
+    x: *const f32,
+    y: *const f32,
+    /// Number of elements that have not been accumulated.
+    rest_len: usize,
+}
+
+impl<R: Row> PartialSum<R> {
+    /// Accumulates the elements before the first whole block.
+    ///
+    /// # Safety
+    /// The calling function is compiled for the features of `R`.
+    #[inline(always)]
+    unsafe fn start(x: &[f32], y: &[f32], f: impl Fn(f32, f32, f32) -> f32 + Copy) -> Self {
+        assert!(x.len() == y.len());
+        let prefix = x.as_ptr().addr() / size_of::<f32>() % LANES;
+        // Number of elements from the start of the cache line that contains the first element of
+        // `x` to the end of `x`.
+        let mut rest_len = prefix + x.len();
+        let (mut x, mut y) = (x.as_ptr().wrapping_sub(prefix), y.as_ptr());
+        // SAFETY: the caller guarantees the features of `R`. Masks exclude all addresses before the
+        // first element and after the last element.
+        unsafe {
+            let mut sums = [R::zero(); ACCUMULATOR_ROWS];
+            if prefix > 0 {
+                let mask = u16::MAX << prefix & first_lanes(rest_len);
+                let head_y = R::load_shifted(mask, prefix, y);
+                sums[0] = map3(sums[0], R::load_masked(mask, x), head_y, f);
+                y = y.wrapping_sub(prefix);
+                sums = accumulate_tail::<R, 1>(sums, (x, y), rest_len, f);
+                (x, y) = (x.wrapping_add(BLOCK), y.wrapping_add(BLOCK));
+                rest_len = rest_len.saturating_sub(BLOCK);
+            }
+            Self { sums, x, y, rest_len }
+        }
+    }
+
+    /// Accumulates the next `blocks` whole blocks, or as many as are left. Returns the new state by
+    /// value, because the compiler would keep accumulators behind a reference in memory, which costs
+    /// 4 ns per sum.
+    ///
+    /// # Safety
+    /// The calling function is compiled for the features of `R`, and the operands are still valid.
+    #[inline(always)]
+    unsafe fn advance<const PREFETCH: bool>(
+        self,
+        blocks: usize,
+        f: impl Fn(f32, f32, f32) -> f32,
+    ) -> Self {
+        let Self { sums, x, y, rest_len } = self;
+        let blocks = blocks.min(rest_len / BLOCK);
+        let len = blocks * BLOCK;
+        // SAFETY: the caller guarantees the features of `R` and valid operands, of which the blocks
+        // are a part.
+        let sums = unsafe { accumulate_blocks::<R, PREFETCH>(sums, (x, y), blocks, f) };
+        Self { sums, x: x.wrapping_add(len), y: y.wrapping_add(len), rest_len: rest_len - len }
+    }
+
+    /// Accumulates the last elements, which are less than a block, and returns the sum.
+    ///
+    /// # Safety
+    /// The calling function is compiled for the features of `R`, and the operands are still valid.
+    #[inline(always)]
+    unsafe fn finish(self, f: impl Fn(f32, f32, f32) -> f32) -> f32 {
+        let Self { mut sums, x, y, rest_len } = self;
+        // SAFETY: the caller guarantees the features of `R` and valid operands.
+        unsafe {
+            if rest_len > 0 {
+                sums = accumulate_tail::<R, 0>(sums, (x, y), rest_len, f);
+            }
+            reduce(sums)
+        }
+    }
+}
+
+/// Computes [`sum`] in registers of type `R`.
 ///
 /// # Safety
 /// The calling function is compiled for the features of `R`.
@@ -194,37 +314,15 @@ unsafe fn sum_rows<R: Row>(
     y: &[f32],
     f: impl Fn(f32, f32, f32) -> f32 + Copy,
 ) -> f32 {
-    assert!(x.len() == y.len());
-    let prefix = x.as_ptr().addr() / size_of::<f32>() % LANES;
-    // Number of elements from the start of the cache line that contains the first element of `x` to
-    // the end of `x`.
-    let mut rest_len = prefix + x.len();
-    let (mut x, mut y) = (x.as_ptr().wrapping_sub(prefix), y.as_ptr());
-    // SAFETY: the caller guarantees the features of `R`. Masks exclude all addresses before the
-    // first element and after the last element, and unmasked rows lie within the operands.
+    // SAFETY: the caller guarantees the features of `R`, and the slices are valid.
     unsafe {
-        let mut sums = [R::zero(); ACCUMULATOR_ROWS];
-        if prefix > 0 {
-            let mask = u16::MAX << prefix & first_lanes(rest_len);
-            let head_y = R::load_shifted(mask, prefix, y);
-            sums[0] = map3(sums[0], R::load_masked(mask, x), head_y, f);
-            y = y.wrapping_sub(prefix);
-            sums = accumulate_tail::<R, 1>(sums, (x, y), rest_len, f);
-            (x, y) = (x.wrapping_add(BLOCK), y.wrapping_add(BLOCK));
-            rest_len = rest_len.saturating_sub(BLOCK);
-        }
-        let blocks = rest_len / BLOCK;
-        sums = if prefetch {
-            accumulate_blocks::<R, true>(sums, (x, y), blocks, f)
+        let sum = PartialSum::<R>::start(x, y, f);
+        let sum = if prefetch {
+            sum.advance::<true>(usize::MAX, f)
         } else {
-            accumulate_blocks::<R, false>(sums, (x, y), blocks, f)
+            sum.advance::<false>(usize::MAX, f)
         };
-        (x, y) = (x.wrapping_add(blocks * BLOCK), y.wrapping_add(blocks * BLOCK));
-        rest_len %= BLOCK;
-        if rest_len > 0 {
-            sums = accumulate_tail::<R, 0>(sums, (x, y), rest_len, f);
-        }
-        reduce(sums)
+        sum.finish(f)
     }
 }
 
