@@ -17,11 +17,11 @@ use crate::{
     host::{
         cache::{
             cache_line::{
-                CHUNK_ALIGN, with_aligned_stores, with_prefetch, zip_with_aligned_stores,
-                zip_with_prefetch,
+                CHUNK_ALIGN, alternating_ranges, with_aligned_stores, with_prefetch,
+                zip_with_aligned_stores, zip_with_prefetch,
             },
             nontemporal::{bypasses_cache, copy_nontemporal},
-            residence::Residence,
+            residence::{Residence, alternates_places},
         },
         simd::{
             accumulator::{
@@ -87,9 +87,16 @@ pub(crate) fn scal<T: Element>(workers: &Workers, alpha: T::Acc, x: &mut [T]) ->
 fn scale_tasks<T: Element>(workers: &Workers, alpha: T::Acc, x: &mut [T]) {
     let prefetch = Residence::of(size_of_val(x), workers.count()).prefetches_updates();
     let task = workers.even_chunk_len(x.len(), SCAL_GRAIN, CHUNK_ALIGN);
+    let alternates = workers.count() == 1 && alternates_places(size_of_val(x));
     workers.for_each_chunk(x, task, |_, x| {
         if const { is_wide::<T>() } {
-            return scale_slice(prefetch, alpha, cast_slice_mut(x));
+            let x = cast_slice_mut(x);
+            if alternates {
+                alternating_ranges(x).for_each(|range| scale_slice(false, alpha, &mut x[range]));
+            } else {
+                scale_slice(prefetch, alpha, x);
+            }
+            return;
         }
         let mut buffer = accumulator_buffer();
         for x in x.chunks_mut(CHUNK) {
@@ -229,13 +236,22 @@ fn update_tasks<T: Element>(
     (x, y): (&[T], &mut [T]),
     f: impl Fn(FmaMode, T::Acc, T::Acc) -> T::Acc + Copy + Send + Sync,
 ) {
-    let residence = Residence::of(2 * size_of_val(y), workers.count());
+    let bytes = 2 * size_of_val(y);
+    let prefetch = Residence::of(bytes, workers.count()).prefetches_updates();
+    let alternates = workers.count() == 1 && alternates_places(bytes);
     let task = workers.even_chunk_len(y.len(), PAIR_GRAIN, CHUNK_ALIGN);
     workers.for_each_chunk(y, task, |i, y| {
         let x = &x[i * task..][..y.len()];
         if const { is_wide::<T>() } {
-            let prefetch = residence.prefetches_updates();
-            return update_wide(prefetch, cast_slice(x), cast_slice_mut(y), f);
+            let (x, y) = (cast_slice(x), cast_slice_mut(y));
+            if alternates {
+                for range in alternating_ranges(y) {
+                    update_wide(false, &x[range.clone()], &mut y[range], f);
+                }
+            } else {
+                update_wide(prefetch, x, y, f);
+            }
+            return;
         }
         let (mut buffer_x, mut buffer_y) = (accumulator_buffer(), accumulator_buffer());
         for (x, y) in x.chunks(CHUNK).zip(y.chunks_mut(CHUNK)) {

@@ -12,7 +12,7 @@ use crate::{
     cast::cast,
     element::DType,
     host::{
-        blas::x86::level1 as x86, cache::residence::alternates_reads, simd::level::call_outlined,
+        blas::x86::level1 as x86, cache::residence::alternates_places, simd::level::call_outlined,
     },
 };
 use crate::{
@@ -216,7 +216,7 @@ fn sum_wide_tasks<A: Element + Float>(
 ) -> A {
     #[cfg(target_arch = "x86_64")]
     if A::DTYPE == DType::F32
-        && alternates_reads(bytes)
+        && alternates_places(bytes)
         && let Some(sum) = sum_pairs_of_tasks(workers, x, y, f)
     {
         return sum;

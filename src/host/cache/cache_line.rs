@@ -5,6 +5,7 @@
 
 #[cfg(target_arch = "x86_64")]
 use crate::host::cache::x86;
+use std::{iter, ops::Range};
 
 /// Size in bytes of a cache line and of the widest vector.
 pub(crate) const CACHE_LINE: usize = 64;
@@ -77,6 +78,18 @@ pub(crate) fn zip_with_aligned_stores<X, Y>(
     body(rest_x, rest);
 }
 
+/// Returns ranges that together cover the indices of `y` in the order that is fastest if
+/// [`alternates_places`](crate::host::cache::residence::alternates_places): 4 KiB of the first half
+/// of `y` and 4 KiB of the second half in turn. All ranges but the first start at a cache-line
+/// boundary.
+pub(crate) fn alternating_ranges<Y>(y: &[Y]) -> impl Iterator<Item = Range<usize>> + use<Y> {
+    let (start, len, piece_len) = (store_peel_len(y), y.len(), PAGE_4K / size_of::<Y>());
+    let half = (len - start) / (2 * piece_len) * piece_len;
+    let pieces = (start..start + half).step_by(piece_len).flat_map(move |i| [i, half + i]);
+    let pieces = pieces.map(move |i| i..i + piece_len);
+    iter::once(0..start).chain(pieces).chain(iter::once(start + 2 * half..len))
+}
+
 /// Number of elements in each block that [`with_prefetch`] and [`zip_with_prefetch`] prefetch.
 const PREFETCH_BLOCK_LEN: usize = 64;
 
@@ -137,4 +150,29 @@ pub(crate) fn prefetch<A>(p: *const A) {
     #[cfg(target_arch = "x86_64")]
     x86::prefetch_l1(p);
     let _ = p;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn alternating_ranges_cover_each_index_once() {
+        let y = vec![0.0f32; 5000];
+        for len in [0, 1, 17, 1023, 1024, 2047, 2063, 4985] {
+            for start in [0, 1, 15] {
+                let y = &y[start..][..len];
+                let ranges: Vec<_> = alternating_ranges(y).collect();
+                let mut indices: Vec<_> = ranges.iter().cloned().flatten().collect();
+                indices.sort_unstable();
+                assert!(indices.into_iter().eq(0..y.len()), "{len} elements from {start}");
+                let is_aligned =
+                    |r: &Range<usize>| y[r.start..].as_ptr().addr().is_multiple_of(CACHE_LINE);
+                let pieces = ranges.iter().skip(1).filter(|r| r.len() == 1024);
+                assert!(pieces.clone().all(is_aligned), "{len} elements from {start}");
+                // Up to 15 elements precede the first boundary.
+                assert_eq!(pieces.count() >= 2, len >= 2063, "{len} elements from {start}");
+            }
+        }
+    }
 }

@@ -85,11 +85,12 @@ pub(crate) fn prefers_128_bits(bytes: usize) -> bool {
     Caches::of_processor().is_beyond_third_of_l3(bytes)
 }
 
-/// Returns whether a kernel that only reads its operands, of `bytes` bytes in total, is faster if it
-/// reads two distant parts of each operand in turn. On Zen 4, it is if the operands fill more than a
-/// third of the L3 cache; other processors have not been measured (decision 63).
-#[cfg(target_arch = "x86_64")]
-pub(crate) fn alternates_reads(bytes: usize) -> bool {
+/// Returns whether a kernel that reads, or reads and writes, each element of its operands is faster if
+/// it alternates between two distant parts of each operand. The operands have `bytes` bytes in total.
+///
+/// On Zen 4, it is faster if the operands fill more than a third of the L3 cache. Other processors have
+/// not been measured (decision 63).
+pub(crate) fn alternates_places(bytes: usize) -> bool {
     Caches::of_processor().is_beyond_third_of_l3(bytes)
 }
 

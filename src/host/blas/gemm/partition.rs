@@ -11,7 +11,7 @@ use crate::{
 /// Returns the number of floating-point operations in a GEMM below which one thread is faster than
 /// several threads.
 pub(crate) fn parallel_min_flops<T>() -> u64 {
-    if size_of::<T>() == size_of::<f64>() { 2_000_000 } else { 4_000_000 }
+    if size_of::<T>() == size_of::<f64>() { 2_000_000 } else { 3_000_000 }
 }
 
 /// Granularity, in rows and columns, of the parts: a multiple of the tile size of `matrixmultiply`,
