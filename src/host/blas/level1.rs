@@ -87,6 +87,7 @@ pub(crate) fn scal<T: Element>(workers: &Workers, alpha: T::Acc, x: &mut [T]) ->
 fn scale_tasks<T: Element>(workers: &Workers, alpha: T::Acc, x: &mut [T]) {
     let prefetch = Residence::of(size_of_val(x), workers.count()).prefetches_updates();
     let task = workers.even_chunk_len(x.len(), SCAL_GRAIN, CHUNK_ALIGN);
+    // Two threads are faster in one place each (decision 63).
     let alternates = workers.count() == 1 && alternates_places(size_of_val(x));
     workers.for_each_chunk(x, task, |_, x| {
         if const { is_wide::<T>() } {
@@ -238,6 +239,7 @@ fn update_tasks<T: Element>(
 ) {
     let bytes = 2 * size_of_val(y);
     let prefetch = Residence::of(bytes, workers.count()).prefetches_updates();
+    // Two threads are faster in one place each (decision 63).
     let alternates = workers.count() == 1 && alternates_places(bytes);
     let task = workers.even_chunk_len(y.len(), PAIR_GRAIN, CHUNK_ALIGN);
     workers.for_each_chunk(y, task, |i, y| {

@@ -80,8 +80,8 @@ pub(crate) fn zip_with_aligned_stores<X, Y>(
 
 /// Returns ranges that together cover the indices of `y` in the order that is fastest if
 /// [`alternates_places`](crate::host::cache::residence::alternates_places): 4 KiB of the first half
-/// of `y` and 4 KiB of the second half in turn. All ranges but the first start at a cache-line
-/// boundary.
+/// of `y` and 4 KiB of the second half in turn. If `y` has at least 2 KiB, all ranges but the first
+/// start at a cache-line boundary.
 pub(crate) fn alternating_ranges<Y>(y: &[Y]) -> impl Iterator<Item = Range<usize>> + use<Y> {
     let (start, len, piece_len) = (store_peel_len(y), y.len(), PAGE_4K / size_of::<Y>());
     let half = (len - start) / (2 * piece_len) * piece_len;
