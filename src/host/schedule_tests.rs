@@ -211,7 +211,7 @@ fn the_documentation_contains_the_simulated_schedules() {
     );
 }
 
-/// A part of a GEMM has at least 16 rows and columns, or all rows or columns, and at least 2 MFLOP.
+/// A part of a GEMM has at least 16 rows and columns, or all rows or columns, and at least 1.5 MFLOP.
 /// The work of 64 threads therefore differs if each thread has only a few MFLOP.
 #[test]
 fn gemms_and_convolutions_are_balanced_on_up_to_64_threads() {

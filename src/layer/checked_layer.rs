@@ -50,9 +50,11 @@ impl<T: Element> CheckedLayer<T> {
             for (i, (blob, shape)) in blobs.iter().zip(shapes).enumerate() {
                 if blob.shape() != shape {
                     let found = blob.shape();
+                    let remedy =
+                        if method == "forward" { "reshape" } else { "reshape and forward" };
                     let error = wrong_shape(format!(
                         "{role} {i} has the shape {found}, but had {shape} after the last call of \
-                         reshape; call reshape and forward first"
+                         reshape; call {remedy} first"
                     ));
                     return self.in_method(method, error);
                 }

@@ -183,6 +183,23 @@ fn a_backward_pass_with_other_shapes_than_the_forward_pass_is_an_error() {
 }
 
 #[test]
+fn a_forward_pass_with_other_shapes_than_the_last_reshape_is_an_error() {
+    let device = AnyDevice::new(&CpuDevice::new());
+    let blob = |extents: &[usize]| Blob::<f32>::new(&device, extents).unwrap();
+    let mut relu = layer("type: 'ReLU'").unwrap();
+    call(&mut *relu, "setup", [1, 1]).unwrap();
+    let (x, mut y) = ([blob(&[2, 3])], [blob(&[])]);
+    relu.reshape(&x, &mut y).unwrap();
+    relu.forward(&device, &x, &y).unwrap();
+    let error = relu.forward(&device, &[blob(&[4])], &y).unwrap_err().to_string();
+    assert!(error.starts_with("forward of layer `probe` (ReLU): "), "{error}");
+    assert!(
+        error.contains("bottom 0 has the shape ") && error.contains("call reshape first"),
+        "{error}"
+    );
+}
+
+#[test]
 fn a_memory_data_layer_wraps_around_and_restarts_after_a_reset() {
     let mut net = net("layer { name: 'in' type: 'MemoryData' top: 'x' top: 'l'
          memory_data_param { batch_size: 2 channels: 1 height: 1 width: 3 } }");

@@ -85,19 +85,14 @@ pub(crate) fn scal<T: Element>(workers: &Workers, alpha: T::Acc, x: &mut [T]) ->
 /// is not inlined, so that short calls need not save the registers that it uses.
 #[inline(never)]
 fn scale_tasks<T: Element>(workers: &Workers, alpha: T::Acc, x: &mut [T]) {
+    if const { is_wide::<T>() } && in_two_places(workers, size_of_val(x)) {
+        return scale_in_two_places(alpha, cast_slice_mut(x));
+    }
     let prefetch = Residence::of(size_of_val(x), workers.count()).prefetches_updates();
     let task = workers.even_chunk_len(x.len(), SCAL_GRAIN, CHUNK_ALIGN);
-    // Two threads are faster in one place each (decision 63).
-    let alternates = workers.count() == 1 && alternates_places(size_of_val(x));
     workers.for_each_chunk(x, task, |_, x| {
         if const { is_wide::<T>() } {
-            let x = cast_slice_mut(x);
-            if alternates {
-                alternating_ranges(x).for_each(|range| scale_slice(false, alpha, &mut x[range]));
-            } else {
-                scale_slice(prefetch, alpha, x);
-            }
-            return;
+            return scale_slice(prefetch, alpha, cast_slice_mut(x));
         }
         let mut buffer = accumulator_buffer();
         for x in x.chunks_mut(CHUNK) {
@@ -109,6 +104,17 @@ fn scale_tasks<T: Element>(workers: &Workers, alpha: T::Acc, x: &mut [T]) {
             });
         }
     });
+}
+
+/// Returns whether an update of operands of `bytes` bytes in total is faster in two places in turn.
+/// Two threads are faster in one place each (decision 63).
+fn in_two_places(workers: &Workers, bytes: usize) -> bool {
+    workers.count() == 1 && alternates_places(bytes)
+}
+
+/// `x ← α·x`, in two places in turn.
+fn scale_in_two_places<A: Element + Float>(alpha: A, x: &mut [A]) {
+    alternating_ranges(x).for_each(|range| scale_slice(false, alpha, &mut x[range]));
 }
 
 /// `x ← α·x`, with software prefetch if `prefetch` is true.
@@ -238,22 +244,15 @@ fn update_tasks<T: Element>(
     f: impl Fn(FmaMode, T::Acc, T::Acc) -> T::Acc + Copy + Send + Sync,
 ) {
     let bytes = 2 * size_of_val(y);
+    if const { is_wide::<T>() } && in_two_places(workers, bytes) {
+        return update_in_two_places(cast_slice(x), cast_slice_mut(y), f);
+    }
     let prefetch = Residence::of(bytes, workers.count()).prefetches_updates();
-    // Two threads are faster in one place each (decision 63).
-    let alternates = workers.count() == 1 && alternates_places(bytes);
     let task = workers.even_chunk_len(y.len(), PAIR_GRAIN, CHUNK_ALIGN);
     workers.for_each_chunk(y, task, |i, y| {
         let x = &x[i * task..][..y.len()];
         if const { is_wide::<T>() } {
-            let (x, y) = (cast_slice(x), cast_slice_mut(y));
-            if alternates {
-                for range in alternating_ranges(y) {
-                    update_wide(false, &x[range.clone()], &mut y[range], f);
-                }
-            } else {
-                update_wide(prefetch, x, y, f);
-            }
-            return;
+            return update_wide(prefetch, cast_slice(x), cast_slice_mut(y), f);
         }
         let (mut buffer_x, mut buffer_y) = (accumulator_buffer(), accumulator_buffer());
         for (x, y) in x.chunks(CHUNK).zip(y.chunks_mut(CHUNK)) {
@@ -271,6 +270,13 @@ fn update_tasks<T: Element>(
             }
         }
     });
+}
+
+/// `yᵢ ← f(fma, xᵢ, yᵢ)`, in two places in turn.
+fn update_in_two_places<A: Element>(x: &[A], y: &mut [A], f: impl Fn(FmaMode, A, A) -> A + Copy) {
+    for range in alternating_ranges(y) {
+        update_wide(false, &x[range.clone()], &mut y[range], f);
+    }
 }
 
 /// `yᵢ ← f(fma, xᵢ, yᵢ)`, with software prefetch if `prefetch` is true.

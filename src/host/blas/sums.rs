@@ -217,6 +217,7 @@ fn sum_wide_tasks<A: Element + Float>(
     #[cfg(target_arch = "x86_64")]
     if A::DTYPE == DType::F32
         && alternates_places(bytes)
+        && x.len() / PAIR >= workers.count()
         && let Some(sum) = sum_pairs_of_tasks(workers, x, y, f)
     {
         return sum;
@@ -226,8 +227,12 @@ fn sum_wide_tasks<A: Element + Float>(
     })
 }
 
+/// Number of elements of two tasks.
+#[cfg(target_arch = "x86_64")]
+const PAIR: usize = 2 * GRAIN;
+
 /// Computes the sums of two tasks in alternation. Returns the sum that [`sum_tasks`] returns, or
-/// `None` if the SIMD level has no such loop.
+/// `None` at SIMD levels that have no such loop, and if the level has not been detected yet.
 #[cfg(target_arch = "x86_64")]
 fn sum_pairs_of_tasks<A: Element + Float>(
     workers: &Workers,
@@ -235,7 +240,9 @@ fn sum_pairs_of_tasks<A: Element + Float>(
     y: &[A],
     f: impl Fn(FmaMode, A, A, A) -> A + Copy + Send + Sync,
 ) -> Option<A> {
-    const PAIR: usize = 2 * GRAIN;
+    if !x86::has_alternating_sums() {
+        return None;
+    }
     let pair = |i: usize| {
         let range = i * PAIR..x.len().min((i + 1) * PAIR);
         let sums = x86::alternating_sums(

@@ -175,4 +175,13 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn alternating_ranges_alternate_between_two_halves() {
+        let memory = vec![0.0f64; 2100];
+        let start = memory.as_ptr().align_offset(CACHE_LINE);
+        let ranges: Vec<_> = alternating_ranges(&memory[start..][..2051]).collect();
+        let expected = [0..0, 0..512, 1024..1536, 512..1024, 1536..2048, 2048..2051];
+        assert_eq!(ranges, expected);
+    }
 }

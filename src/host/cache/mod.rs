@@ -6,7 +6,7 @@
 //! - [`cache_line`] splits loops so that vector accesses start at cache-line boundaries, and
 //!   prefetches operands.
 //! - [`residence`] decides from the sizes of the caches whether operands are prefetched in software,
-//!   processed in vectors of 128 bits, and stored past the caches.
+//!   processed in vectors of 128 bits or in two places in turn, and stored past the caches.
 //! - [`huge_pages`] asks Linux to back large allocations with huge pages of 2 MiB.
 //! - [`scratch`] caches the scratch buffers of each thread for later kernels, such as GEMMs and
 //!   convolutions.

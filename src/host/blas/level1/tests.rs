@@ -49,6 +49,31 @@ fn updates_are_bit_identical_at_each_simd_level() {
     }
 }
 
+/// Only some processors update in two places in turn, and only large operands.
+#[test]
+fn updates_in_two_places_give_the_bits_of_updates_in_one() {
+    fn check<A: Element + Float>() {
+        let (x, y) = (fractions::<A>(8, 5000), fractions::<A>(9, 5015));
+        let alpha = A::from_f64(0.3);
+        let f = |fma: FmaMode, x, y| fma.mul_add(alpha, x, y);
+        for (len, start) in
+            [0, 1, 2063, 5000].into_iter().flat_map(|len| [0, 1, 15].map(|s| (len, s)))
+        {
+            let mut expected = [y.clone(), y.clone()];
+            update_slice(FmaMode::Emulated, &x[..len], &mut expected[0][start..][..len], f);
+            scale(alpha, &mut expected[1][start..][..len]);
+            with_each_simd_level(|| {
+                let mut got = [y.clone(), y.clone()];
+                update_in_two_places(&x[..len], &mut got[0][start..][..len], f);
+                scale_in_two_places(alpha, &mut got[1][start..][..len]);
+                assert!(got == expected, "{len} elements from {start}");
+            });
+        }
+    }
+    check::<f32>();
+    check::<f64>();
+}
+
 #[test]
 fn errors_of_updates_name_the_operand() {
     let w = Workers::sequential();

@@ -78,15 +78,15 @@ fn alternating_tasks_give_the_bits_of_tasks_in_turn() {
         let in_turn = sum_tasks(&Workers::sequential(), (len, 0), |i, len, prefetch| {
             sum_slices(prefetch, task_slice(x, i, len), task_slice(y, i, len), f)
         });
-        with_each_simd_level(|| {
-            for workers in threads() {
-                // `None` means that the SIMD level has no such loop.
-                let has_loop = [SimdLevel::Avx512, SimdLevel::Avx2].contains(&SimdLevel::current());
-                let sum = sum_pairs_of_tasks(&workers, x, y, f);
-                let expected = has_loop.then_some(in_turn.to_bits());
-                assert_eq!(sum.map(f32::to_bits), expected, "{len} elements from {start}");
-            }
-        });
+        let check = |workers: &Workers| {
+            // `None` means that the SIMD level has no such loop.
+            let has_loop = [SimdLevel::Avx512, SimdLevel::Avx2].contains(&SimdLevel::current());
+            let sum = sum_pairs_of_tasks(workers, x, y, f);
+            let expected = has_loop.then_some(in_turn.to_bits());
+            assert_eq!(sum.map(f32::to_bits), expected, "{len} elements from {start}");
+        };
+        with_each_simd_level(|| check(&Workers::sequential()));
+        threads().iter().for_each(check);
     }
 }
 

@@ -56,7 +56,7 @@ pub(crate) fn sum(
 /// Returns the sums of two parts of operands, as [`sum`] returns them for each part. The parts end at
 /// index `middle` and at the end of `x` and `y`. Accumulates 4 KiB of one part and 4 KiB of the
 /// other part in turn, so that the hardware prefetchers of Zen 4 follow more places in memory
-/// (decision 63).
+/// (decision 63). Returns `None` unless [`has_alternating_sums`].
 ///
 /// # Panics
 /// Panics if the lengths of `x` and `y` differ, or if `middle` exceeds them.
@@ -68,11 +68,16 @@ pub(crate) fn alternating_sums(
     f: impl Fn(f32, f32, f32) -> f32 + Copy,
 ) -> Option<[f32; 2]> {
     let (x, y) = (x.split_at(middle), y.split_at(middle));
-    match Processor::known()?.level {
-        // SAFETY: the features of the SIMD level were detected, and AVX-512 includes AVX2 and FMA.
-        SimdLevel::Avx512 | SimdLevel::Avx2 => Some(unsafe { alternating_sums_avx2(x, y, f) }),
-        SimdLevel::Portable | SimdLevel::WithoutFma => None,
-    }
+    // SAFETY: the features of the SIMD level were detected, and AVX-512 includes AVX2 and FMA.
+    has_alternating_sums().then(|| unsafe { alternating_sums_avx2(x, y, f) })
+}
+
+/// Returns whether [`alternating_sums`] has a loop for the current SIMD level. Returns false if the
+/// level has not been detected yet.
+#[inline(always)]
+pub(crate) fn has_alternating_sums() -> bool {
+    Processor::known()
+        .is_some_and(|processor| matches!(processor.level, SimdLevel::Avx512 | SimdLevel::Avx2))
 }
 
 #[target_feature(enable = "avx2,fma")]
