@@ -106,8 +106,12 @@ impl<T: Element> Layer<T> for CheckedLayer<T> {
         self.layer.reshape(bottom, top)?;
         self.arity.top = top.len()..=top.len();
         self.stage = Stage::Reshape;
-        self.shapes =
-            [bottom, &*top].map(|blobs| blobs.iter().map(|b| b.shape().clone()).collect());
+        for (shapes, blobs) in self.shapes.iter_mut().zip([bottom, &*top]) {
+            // Nets call `reshape` before every forward pass, usually with the same shapes.
+            if !shapes.iter().eq(blobs.iter().map(Blob::shape)) {
+                *shapes = blobs.iter().map(|blob| blob.shape().clone()).collect();
+            }
+        }
         Ok(())
     }
 

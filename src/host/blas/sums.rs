@@ -222,7 +222,7 @@ fn sum_wide_tasks<A: Element + Float>(
     {
         return sum;
     }
-    sum_tasks(workers, (x.len(), bytes), |i, len, prefetch| {
+    sum_many_tasks(workers, (x.len(), bytes), |i, len, prefetch| {
         sum_slices(prefetch, task_slice(x, i, len), task_slice(y, i, len), f)
     })
 }

@@ -19,7 +19,7 @@ use crate::{
             nontemporal::{bypasses_cache, map_nontemporal},
             residence::prefers_128_bits,
         },
-        elementwise::narrow::binary_run_128,
+        elementwise::map_128_bit::binary_run_128,
         math::{
             MAX_FAST_EXPONENT, SimdMath, SimdMathNormalRange, div_newton, pow_normal_range,
             sqrt_newton,

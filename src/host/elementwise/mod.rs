@@ -4,7 +4,7 @@
 //!   whole operands. Every elementwise function has a separate loop, which is compiled for each
 //!   SIMD level. Square roots and quotients of long operands use `math::x86`; `cache::nontemporal`
 //!   writes results that exceed the caches.
-//! - [`narrow`] evaluates sums, differences and products in vectors of 128 bits, which are faster
+//! - [`map_128_bit`] evaluates sums, differences and products in vectors of 128 bits, which are faster
 //!   than wider vectors for some sizes on some processors.
 //! - [`broadcast`] repeats operands along an axis and calls the loops of `map`.
 //! - [`convert`] converts elements with the widening and narrowing loops of `simd::accumulator`.
@@ -14,4 +14,4 @@
 pub(crate) mod broadcast;
 pub(crate) mod convert;
 pub(crate) mod map;
-pub(crate) mod narrow;
+pub(crate) mod map_128_bit;
